@@ -1,0 +1,116 @@
+"""A batch, and the owner whose items share one publishing window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import models
+
+from relaybatch.ids import uuid7
+
+if TYPE_CHECKING:
+    import uuid
+
+    from routing.credentials import Credential
+
+
+class Owner(models.Model):
+    """`name`: the submitting relay key's hash, or `user:<id>`. Its row is what publishers and submitters lock."""
+
+    name = models.CharField(max_length=80, unique=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class BatchQuerySet(models.QuerySet["Batch"]):
+    def visible_to(self, credential: Credential) -> BatchQuerySet:
+        return self.filter(owner__name=credential.owner, deleted_at=None)
+
+    def of_dialect(self, *dialects: str) -> BatchQuerySet:
+        return self.filter(dialect__in=dialects)
+
+    def newest_first(self) -> BatchQuerySet:
+        return self.order_by("-id")
+
+    def older_than(self, batch_id: uuid.UUID) -> BatchQuerySet:
+        return self.filter(id__lt=batch_id)
+
+    def open(self) -> BatchQuerySet:
+        return self.filter(ended_at=None)
+
+
+class Batch(models.Model):
+    """One submission. `dialect` decides how it is shown and addressed for the rest of its life.
+
+    Who submitted it is kept as ids without foreign keys: the batch outlives them, and the re-check when an item
+    runs is what notices that they went.
+    """
+
+    class RateLimitMode(models.TextChoices):
+        FAIL = "fail"
+        WAIT = "wait"
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    dialect = models.CharField(max_length=20)
+    shape = models.CharField(max_length=40)
+    owner = models.ForeignKey(Owner, on_delete=models.PROTECT, related_name="batches")
+    policy_id = models.UUIDField()
+    project_id = models.UUIDField(null=True)
+    team_id = models.UUIDField(null=True)
+    principal_kind = models.CharField(max_length=20)
+    principal_id = models.CharField(max_length=40)
+    credential_kind = models.CharField(max_length=10)
+    credential_id = models.CharField(max_length=40)
+    total_items = models.PositiveIntegerField()
+    max_attempts = models.PositiveSmallIntegerField()
+    on_rate_limit = models.CharField(max_length=4, choices=RateLimitMode.choices)
+    metadata = models.JSONField(default=dict)
+    # anthropic-version and anthropic-beta of the submission, sent with every item.
+    upstream_headers = models.JSONField(default=dict)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True)
+    cancel_initiated_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    # Counts by state, set with ended_at: final states never change, so this is no cache that could go stale.
+    final_counts = models.JSONField(null=True)
+    deleted_at = models.DateTimeField(null=True)
+
+    objects = BatchQuerySet.as_manager()
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "batches"
+        indexes = [
+            models.Index(fields=["owner", "-id"], name="batch_owner_newest"),
+            models.Index(fields=["owner", "id"], name="batch_open", condition=models.Q(ended_at=None)),
+            models.Index(
+                fields=["expires_at"],
+                name="batch_expiring",
+                condition=models.Q(ended_at=None, expires_at__isnull=False),
+            ),
+            models.Index(
+                fields=["deleted_at"], name="batch_deleted", condition=models.Q(deleted_at__isnull=False)
+            ),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(ended_at=None, final_counts=None)
+                | models.Q(ended_at__isnull=False, final_counts__isnull=False),
+                name="batch_counts_with_end",
+            ),
+            models.CheckConstraint(
+                condition=models.Q(deleted_at=None) | models.Q(ended_at__isnull=False),
+                name="batch_deleted_after_end",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.id)
+
+    @property
+    def processing_status(self) -> str:
+        """`in_progress`, then `canceling` between a cancel and the end, then `ended`."""
+        if self.ended_at:
+            return "ended"
+        return "canceling" if self.cancel_initiated_at else "in_progress"

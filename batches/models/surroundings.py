@@ -1,0 +1,71 @@
+"""Worker processes, idempotency keys, and the payload store's rows."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from batches.models.batch import Owner
+from relaybatch.ids import uuid7
+
+
+class Worker(models.Model):
+    """A process that runs items; a fresh id each start. Unseen for RELAY_WORKER_LOST_S, it is dead."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    host = models.CharField(max_length=255)
+    pid = models.IntegerField()
+    slots = models.PositiveIntegerField()
+    started_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-started_at", "id"]
+        indexes = [models.Index(fields=["seen_at"], name="worker_seen")]
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.pid}"
+
+
+class IdempotencyKey(models.Model):
+    """The stored answer of a create, for 24 h. Written with the batch: both exist or neither does."""
+
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE)
+    key_hash = models.BinaryField(max_length=32)
+    body_hash = models.BinaryField(max_length=32)
+    status = models.SmallIntegerField()
+    answer = models.BinaryField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["created_at"], name="idempotency_age")]
+        constraints = [models.UniqueConstraint(fields=["owner", "key_hash"], name="idempotency_once")]
+
+    def __str__(self) -> str:
+        return f"{self.created_at:%Y-%m-%d %H:%M:%S}"
+
+
+class PayloadChunk(models.Model):
+    """A piece (1 MiB at most) of an object, where payloads live in the database."""
+
+    name = models.CharField(max_length=200)
+    part = models.IntegerField()
+    data = models.BinaryField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["name", "part"], name="payload_chunk_once")]
+
+    def __str__(self) -> str:
+        return f"{self.name}#{self.part}"
+
+
+class PayloadStoreMark(models.Model):
+    """One row: what the marker in the shared payload directory must say, or two replicas see two directories."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    value = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(id=1), name="payload_store_one_mark")]
+
+    def __str__(self) -> str:
+        return self.value

@@ -1,0 +1,1 @@
+"""How Relaybatch is wired: settings, urls, Celery app, quickstart."""

@@ -1,0 +1,46 @@
+"""The Celery app. It runs items, and nothing else (docs/architecture.md)."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from kombu import Exchange, Queue
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
+
+from django.conf import settings
+
+app = Celery("relaybatch")
+app.conf.update(
+    broker_url=settings.REDIS_URL,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    # No acknowledgement round trips: a message is a hint, and the sweeper publishes again what was lost.
+    broker_transport_options={
+        "ack_emulation": False,
+        "socket_connect_timeout": 5,
+        "socket_keepalive": True,
+        "health_check_interval": 10,
+    },
+    # The default exchange needs no binding in Redis, so that an emptied Redis loses no route.
+    task_queues=[Queue("items", Exchange(""), routing_key="items")],
+    task_default_queue="items",
+    task_default_exchange="",
+    task_default_routing_key="items",
+    task_create_missing_queues=False,
+    task_ignore_result=True,
+    task_store_errors_even_if_ignored=False,
+    task_serializer="json",
+    accept_content=["json"],
+    worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
+    worker_pool="threads",
+    worker_prefetch_multiplier=1,
+    worker_send_task_events=False,
+    worker_enable_remote_control=False,
+    worker_hijack_root_logger=False,
+    worker_redirect_stdouts=False,
+    worker_cancel_long_running_tasks_on_connection_loss=False,
+    timezone="UTC",
+)
+app.autodiscover_tasks()

@@ -1,0 +1,150 @@
+"""The one settings file. Everything a deployment may change comes from the environment (see .env.example)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from relaybatch import env
+from relaybatch.databases import database_from_url
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+SECRET_KEY = env.required(
+    "SECRET_KEY", env.secret("SECRET_KEY"), form="a long random text, or SECRET_KEY_FILE"
+)
+DEBUG = False
+ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django.contrib.postgres",
+    "rest_framework",
+    "drf_spectacular",
+    "routing",
+    "usage",
+    "batches",
+    "relaybatch.wiring.WiringConfig",
+]
+MIDDLEWARE = [
+    "relaybatch.middleware.request_id",
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+ROOT_URLCONF = "relaybatch.urls"
+WSGI_APPLICATION = "relaybatch.wsgi.application"
+APPEND_SLASH = False
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASE_URL = env.required(
+    "DATABASE_URL", env.text("DATABASE_URL"), form="postgresql://user:password@host:port/name"
+)
+DATABASES = {"default": database_from_url(DATABASE_URL)}
+REDIS_URL = env.required("REDIS_URL", env.text("REDIS_URL"), form="redis://host:port/number")
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "routing.User"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")
+]
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = "UTC"
+STATIC_URL = "/static/"
+# Static files come straight from the packages: a deployment needs no collectstatic step.
+WHITENOISE_USE_FINDERS = True
+WHITENOISE_AUTOREFRESH = False
+
+# TLS ends in front of a deployment or nowhere; HTTPS_ONLY says which.
+HTTPS_ONLY = env.flag("HTTPS_ONLY")
+SECURE_SSL_REDIRECT = HTTPS_ONLY
+SECURE_HSTS_SECONDS = 31_536_000 if HTTPS_ONLY else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
+SECURE_HSTS_PRELOAD = HTTPS_ONLY
+SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS_ONLY else None
+SESSION_COOKIE_SECURE = HTTPS_ONLY
+CSRF_COOKIE_SECURE = HTTPS_ONLY
+X_FRAME_OPTIONS = "DENY"
+# Without TLS in front, these four ask for what the operator has said is not there.
+SILENCED_SYSTEM_CHECKS = (
+    [] if HTTPS_ONLY else ["security.W004", "security.W008", "security.W012", "security.W016"]
+)
+
+# Bodies are read by batches.body with limits of our own; Django's would answer in HTML.
+DATA_UPLOAD_MAX_MEMORY_SIZE = None
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["routing.authentication.CredentialAuthentication"],
+    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relaybatch.http.IgnoreAccept",
+    "DEFAULT_RENDERER_CLASSES": ["relaybatch.http.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "EXCEPTION_HANDLER": "relaybatch.http.exception_handler",
+    "UNAUTHENTICATED_USER": None,
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Relaybatch",
+    "DESCRIPTION": "A self-hosted batch gateway for LLM inference.",
+    "VERSION": "0.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+RELAY_MASTER_KEY = env.secret("RELAY_MASTER_KEY")
+RELAY_ADMIN_TOKEN = env.secret("RELAY_ADMIN_TOKEN")
+RELAY_CURRENCY = env.text("RELAY_CURRENCY", "USD")
+PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+
+RELAY_BATCH_MAX_ITEMS = env.integer("RELAY_BATCH_MAX_ITEMS", 50_000, minimum=1, maximum=1_000_000)
+RELAY_MAX_REQUEST_BYTES = env.integer("RELAY_MAX_REQUEST_BYTES", 33_554_432, minimum=1024, maximum=67_108_864)
+RELAY_MAX_RESPONSE_BYTES = env.integer("RELAY_MAX_RESPONSE_BYTES", 67_108_864, minimum=1024)
+RELAY_MAX_OPEN_ITEMS = env.integer("RELAY_MAX_OPEN_ITEMS", 500_000, minimum=1)
+RELAY_BATCH_CONCURRENCY = env.integer("RELAY_BATCH_CONCURRENCY", 8, minimum=1, maximum=512)
+RELAY_BATCH_ITEM_TIMEOUT_S = env.integer("RELAY_BATCH_ITEM_TIMEOUT_S", 300, minimum=1, maximum=86_400)
+RELAY_BATCH_MAX_ATTEMPTS = env.integer("RELAY_BATCH_MAX_ATTEMPTS", 3, minimum=1, maximum=10)
+RELAY_BATCH_WINDOW = env.optional_integer("RELAY_BATCH_WINDOW", minimum=1, maximum=100_000)
+RELAY_WORKER_LOST_S = env.integer("RELAY_WORKER_LOST_S", 30, minimum=1, maximum=86_400)
+RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, maximum=86_400)
+RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
+RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
+RELAY_BATCH_PAYLOAD_URL = env.text("RELAY_BATCH_PAYLOAD_URL")
+RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1)
+
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
+LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "text"))
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {
+        "json": {"()": "relaybatch.logs.JsonFormatter"},
+        "text": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+    },
+    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
+    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
+    "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "ERROR"}},
+}

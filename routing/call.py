@@ -1,0 +1,144 @@
+"""The words of one call: who calls, what is sent, the line it is sent on, and what came of it."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+
+    from routing.failures import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who pays for a call, as recorded when it was asked for. Everything about them is read again when it runs."""
+
+    owner: str
+    credential_kind: str
+    credential_id: str
+    principal_kind: str
+    principal_id: str
+    policy_id: uuid.UUID
+    project_id: uuid.UUID | None
+    team_id: uuid.UUID | None
+
+
+class Line:
+    """What another thread may cut: the sockets of one running call.
+
+    `cut(reason)` shuts them down, and every socket attached later as well, so that a cut is never missed
+    between two requests. The first reason stays.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self.cut_reason: str | None = None
+
+    def attach(self, sock: socket.socket) -> None:
+        with self._lock:
+            self._socket = sock
+            if self.cut_reason is not None:
+                _shut(sock)
+
+    def detach(self) -> None:
+        with self._lock:
+            self._socket = None
+
+    def cut(self, reason: str) -> None:
+        with self._lock:
+            self.cut_reason = self.cut_reason or reason
+            if self._socket is not None:
+                _shut(self._socket)
+
+
+def _shut(sock: socket.socket) -> None:
+    # A socket that the other thread has closed meanwhile is as good as shut.
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as its caller wrote it. `deadline` is on the monotonic clock, and total: over keys and re-dials.
+
+    `headers` are the few that may travel on (`anthropic-version`, `anthropic-beta`).
+    """
+
+    caller: Caller
+    adapter: str
+    body: bytes = field(repr=False)
+    idempotency_key: str
+    deadline: float
+    timeout_seconds: float
+    line: Line
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Counts by meter; the first four never overlap, the rest are parts of `output` and `cache_write`."""
+
+    input: int
+    output: int
+    cache_read: int = 0
+    cache_write: int = 0
+    reasoning: int = 0
+    cache_write_5m: int = 0
+    cache_write_1h: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A rate of a binding's pricing: nano-units of the currency per million tokens of `meter`."""
+
+    meter: str
+    rate_nanos: int
+    above_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PriceList:
+    name: str
+    version: int
+    currency: str
+    rates: tuple[Priced, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Names of where a call went, or would have gone: snapshots for the usage event."""
+
+    requested_model: str = ""
+    model: str = ""
+    provider: str = ""
+    host: str = ""
+    host_key: str = ""
+    adapter: str = ""
+    policy: str = ""
+    project: str = ""
+    team: str = ""
+    prices: PriceList | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of a call. `failure` is None exactly when `body` is a usable answer.
+
+    `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
+    """
+
+    target: Target
+    failure: Failure | None = None
+    body: bytes = field(default=b"", repr=False)
+    status: int = 0
+    sent: bool = False
+    keys_tried: int = 0
+    upstream_ms: int = 0
+    tokens: Tokens | None = None

@@ -1,0 +1,29 @@
+"""Why a call did not give a usable answer: a stable public code, and one sentence for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+UPSTREAM_ERROR_BYTES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`message` never holds a prompt, an answer, a credential or a secret.
+
+    `retryable`: another attempt may end differently. `upstream_error`: the first 4 KiB of the upstream's error
+    body, kept for the owner alone (so it stays out of every repr).
+    """
+
+    code: str
+    message: str
+    retryable: bool = False
+    retry_after_seconds: float | None = None
+    upstream_status: int | None = None
+    upstream_error: bytes = field(default=b"", repr=False)
+
+
+class CallFailed(Exception):  # noqa: N818 -- carries a Failure up to the one place that turns it into an outcome
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.code)
+        self.failure = failure

@@ -1,0 +1,25 @@
+"""Who may call what, and through which binding and host key (docs/glossary.md has the words)."""
+
+from routing.models.callers import Project, RelayKey, ServiceAccount, Team, User
+from routing.models.catalog import Alias, Binding, Host, HostKey, Model, Pricing, Provider, Rate
+from routing.models.policies import Policy, PolicyHostKey, RateLimit, RateLimitRule
+
+__all__ = [
+    "Alias",
+    "Binding",
+    "Host",
+    "HostKey",
+    "Model",
+    "Policy",
+    "PolicyHostKey",
+    "Pricing",
+    "Project",
+    "Provider",
+    "Rate",
+    "RateLimit",
+    "RateLimitRule",
+    "RelayKey",
+    "ServiceAccount",
+    "Team",
+    "User",
+]

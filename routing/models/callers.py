@@ -1,0 +1,74 @@
+"""Teams, projects, service accounts, users, and the relay keys that they call with."""
+
+from __future__ import annotations
+
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+from relaybatch.ids import uuid7
+from routing.models.named import Named
+
+
+class Team(Named):
+    pass
+
+
+class Project(Named):
+    """`included_nanos`: what the project may use in a calendar month (UTC), in nano-units; null = no limit."""
+
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
+    included_nanos = models.BigIntegerField(null=True, blank=True)
+    included_currency = models.CharField(max_length=3, blank=True, default="")
+
+
+class ServiceAccount(Named):
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="service_accounts")
+    policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
+
+
+class User(AbstractUser):
+    """Django's user, who may also call: with a project, a policy, and a version that revokes old tokens."""
+
+    project = models.ForeignKey(Project, on_delete=models.PROTECT, null=True, blank=True)
+    policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
+    token_version = models.PositiveIntegerField(default=0)
+
+
+class RelayKey(models.Model):
+    """A caller's credential. Only the SHA-256 (hex) of the whole value is stored; the value is shown once.
+
+    After a rotation the previous value's hash works until `grace_until`.
+    """
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    service_account = models.ForeignKey(ServiceAccount, on_delete=models.CASCADE, null=True, blank=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)
+    policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
+    key_hash = models.CharField(max_length=64, unique=True, editable=False)
+    prefix = models.CharField(max_length=20, editable=False)
+    enabled = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    previous_key_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
+    grace_until = models.DateTimeField(null=True, blank=True, editable=False)
+
+    class Meta:
+        ordering = ["-created_at", "id"]
+        indexes = [
+            models.Index(
+                fields=["previous_key_hash"],
+                name="relay_key_previous",
+                condition=~models.Q(previous_key_hash=""),
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(service_account__isnull=False, user__isnull=True)
+                | models.Q(service_account__isnull=True, user__isnull=False),
+                name="relay_key_has_one_principal",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.prefix}…"

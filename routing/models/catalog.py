@@ -1,0 +1,141 @@
+"""Providers, hosts, host keys, models with their aliases and bindings, and prices."""
+
+from __future__ import annotations
+
+from django.core.validators import MinValueValidator
+from django.db import models
+
+from relaybatch.ids import uuid7
+from routing.models.named import Named
+
+NAME_WITHOUT_SEPARATORS = models.Q(name__regex=r"^[^/@]+$")
+
+
+class Adapter(models.TextChoices):
+    """The wire shape of a call; a batch item's shape must equal its binding's adapter."""
+
+    OPENAI = "openai", "Chat Completions"
+    OPENAI_RESPONSES = "openai_responses", "Responses"
+    ANTHROPIC = "anthropic", "Messages"
+
+
+class Meter(models.TextChoices):
+    """Four meters that never overlap, and parts of them (reasoning of output, two of cache_write)."""
+
+    INPUT = "input"
+    CACHE_READ = "cache_read"
+    CACHE_WRITE = "cache_write"
+    OUTPUT = "output"
+    REASONING = "reasoning"
+    CACHE_WRITE_5M = "cache_write_5m"
+    CACHE_WRITE_1H = "cache_write_1h"
+
+
+class Provider(Named):
+    class Meta(Named.Meta):
+        constraints = [models.CheckConstraint(condition=NAME_WITHOUT_SEPARATORS, name="provider_name_form")]
+
+
+class Host(Named):
+    """An upstream's base URL. A base URL that ends in `/v1` is not given a second one."""
+
+    base_url = models.CharField(max_length=500)
+
+    class Meta(Named.Meta):
+        constraints = [models.CheckConstraint(condition=NAME_WITHOUT_SEPARATORS, name="host_name_form")]
+
+
+class HostKey(Named):
+    """Our key at an upstream. The secret is in an environment variable or stored encrypted, never both."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="host_keys")
+    env_name = models.CharField(max_length=200, blank=True, default="")
+    secret_encrypted = models.BinaryField(null=True, editable=False)
+    rate_limit = models.ForeignKey("RateLimit", on_delete=models.PROTECT, null=True, blank=True)
+
+    class Meta(Named.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(env_name="", secret_encrypted__isnull=False)
+                | models.Q(~models.Q(env_name=""), secret_encrypted__isnull=True),
+                name="host_key_has_one_source",
+            )
+        ]
+
+
+class Pricing(Named):
+    """Prices by meter. `version` rises with each change; events keep the version they were priced at."""
+
+    currency = models.CharField(max_length=3)
+    version = models.PositiveIntegerField(default=1)
+
+    class Meta(Named.Meta):
+        verbose_name_plural = "pricing"
+
+
+class Rate(models.Model):
+    """`rate_nanos`: nano-units of the currency per million tokens (an amount of 2.50 is 2,500,000,000).
+
+    The tier with the highest `above_tokens` that is at most the prompt's tokens prices the whole count.
+    """
+
+    pricing = models.ForeignKey(Pricing, on_delete=models.CASCADE, related_name="rates")
+    meter = models.CharField(max_length=20, choices=Meter.choices)
+    rate_nanos = models.BigIntegerField(validators=[MinValueValidator(0)])
+    above_tokens = models.BigIntegerField(default=0, validators=[MinValueValidator(0)])
+
+    class Meta:
+        ordering = ["meter", "above_tokens", "id"]
+        constraints = [
+            models.UniqueConstraint(fields=["pricing", "meter", "above_tokens"], name="rate_tier_once"),
+            models.CheckConstraint(
+                condition=models.Q(rate_nanos__gte=0, above_tokens__gte=0), name="rate_not_negative"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.meter} above {self.above_tokens}"
+
+
+class Model(Named):
+    """A model that callers can name. Its name is unique over all providers, any text of 1-300 characters."""
+
+    name = models.CharField(max_length=300, unique=True)
+    provider = models.ForeignKey(Provider, on_delete=models.PROTECT, related_name="models")
+
+    bindings: models.Manager[Binding]
+
+
+class Alias(models.Model):
+    """Another name of a model. With `wildcard`, `pattern` is a prefix (`gpt-4o-2024*` is stored without `*`)."""
+
+    model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="aliases")
+    pattern = models.CharField(max_length=300)
+    wildcard = models.BooleanField(default=False)
+
+    class Meta:
+        ordering = ["pattern", "id"]
+        verbose_name_plural = "aliases"
+        constraints = [models.UniqueConstraint(fields=["pattern", "wildcard"], name="alias_once")]
+
+    def __str__(self) -> str:
+        return f"{self.pattern}*" if self.wildcard else self.pattern
+
+
+class Binding(models.Model):
+    """One way to call a model: on a host, in an adapter's shape, by the upstream's own name, at a price."""
+
+    id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
+    model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="bindings")
+    position = models.PositiveIntegerField(default=0)
+    host = models.ForeignKey(Host, on_delete=models.PROTECT, related_name="bindings")
+    adapter = models.CharField(max_length=40)
+    upstream_name = models.CharField(max_length=300, blank=True, default="")
+    pricing = models.ForeignKey(Pricing, on_delete=models.PROTECT, null=True, blank=True)
+    enabled = models.BooleanField(default=True)
+
+    class Meta:
+        ordering = ["position", "id"]
+
+    def __str__(self) -> str:
+        return f"{self.adapter} #{self.position}"
