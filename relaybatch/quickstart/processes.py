@@ -1,0 +1,97 @@
+"""Ports, process ids and logs of what the quickstart starts."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+ORPHAN_STEPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def clean_environment() -> dict[str, str]:
+    """For the servers: the caller's locale, time zone and PG… variables must not change what they do."""
+    return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
+
+
+def log_file(home: Path, name: str) -> Path:
+    folder = home / "logs"
+    folder.mkdir(exist_ok=True, mode=0o700)
+    return folder / f"{name}.log"
+
+
+def command_line(pid: int) -> str:
+    """Empty when there is no such process. Small images have /proc but no `ps`, macOS has `ps` but no /proc."""
+    if Path("/proc/self/cmdline").exists():
+        with contextlib.suppress(OSError):
+            return (
+                Path(f"/proc/{pid}/cmdline")
+                .read_bytes()
+                .replace(b"\0", b" ")
+                .decode(errors="replace")
+                .strip()
+            )
+        return ""
+    shown = subprocess.run(
+        ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
+    )
+    return shown.stdout.strip()
+
+
+def process_runs(pid: int) -> bool:
+    """False also for a dead process that its parent has not collected: some containers' init never does."""
+    line = command_line(pid)
+    return bool(line) and not line.startswith("(") and "<defunct>" not in line
+
+
+def pid_is_taken(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def recorded_pid(path: Path) -> int | None:
+    """The number in a pid file's first line; None when there is none."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        number = int(path.read_text().splitlines()[0])
+        return number if number > 1 else None
+    return None
+
+
+def end_orphan(pid_file: Path, *, marks: tuple[str, ...]) -> None:
+    """End the server that a killed holder left on this directory, if its command line shows that it is ours.
+
+    A pid file that names nobody, or by now another program, is removed: a server would refuse to start over it.
+    One whose process is gone is the server's own business.
+    """
+    pid = recorded_pid(pid_file)
+    if pid is not None:
+        line = command_line(pid)
+        if str(pid_file.parent) in line and any(mark in line for mark in marks):
+            end_process(pid)
+        if not pid_is_taken(pid):
+            return
+    pid_file.unlink(missing_ok=True)
+
+
+def end_process(pid: int) -> None:
+    for number, seconds in ORPHAN_STEPS:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
+        deadline = time.monotonic() + seconds
+        while process_runs(pid) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not process_runs(pid):
+            return

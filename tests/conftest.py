@@ -1,0 +1,21 @@
+"""Real servers for the whole run, and the environment that the settings are read from.
+
+All of it happens while this file is imported: before any test module, any other conftest and the settings.
+(With `DJANGO_SETTINGS_MODULE` in pyproject.toml, pytest-django would read the settings earlier still.)
+"""
+
+import os
+
+import django
+import pytest
+
+from tests.run_environment import RunEnvironment
+
+_run = RunEnvironment.prepare()
+os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
+django.setup()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure() -> None:
+    _run.close()

@@ -1,0 +1,78 @@
+"""One PostgreSQL and one Redis for a run of pytest, however many workers it has, and what the settings need besides.
+
+`DATABASE_URL` and `REDIS_URL`, when set, name servers to use instead.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+from relaybatch.quickstart.servers import (
+    PrivatePostgres,
+    PrivateRedis,
+    forget_home,
+    locked_home,
+)
+
+FIXED = {
+    "SECRET_KEY": "for-tests-only-0123456789-0123456789-0123456789-abcdef",
+    "RELAY_MASTER_KEY": base64.b64encode(bytes(range(32))).decode(),
+    "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
+    "LOG_FORMAT": "text",
+}
+OF_A_DEPLOYMENT = ("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "CSRF_TRUSTED_ORIGINS", "LOG_LEVEL")
+"""A developer's own settings must not decide whether a test passes."""
+
+
+class RunEnvironment:
+    """`prepare` in each process of the run; the first one starts the servers, the others inherit the addresses."""
+
+    def __init__(self) -> None:
+        self._closing = contextlib.ExitStack()
+
+    @classmethod
+    def prepare(cls) -> RunEnvironment:
+        run = cls()
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+        if not worker:
+            run._start()
+        else:
+            os.environ["REDIS_URL"] = own_redis_database(os.environ["REDIS_URL"], worker=worker)
+            payloads = Path(os.environ["RELAY_BATCH_PAYLOAD_DIR"]) / worker
+            os.environ["RELAY_BATCH_PAYLOAD_DIR"] = str(payloads)
+        return run
+
+    def close(self) -> None:
+        self._closing.close()
+
+    def _start(self) -> None:
+        home = Path(tempfile.mkdtemp(prefix="relaybatch-tests-"))
+        self._closing.callback(shutil.rmtree, home, ignore_errors=True)
+        self._closing.callback(forget_home, home)
+        self._closing.enter_context(locked_home(home))
+        for name in [name for name in os.environ if name.startswith(OF_A_DEPLOYMENT)]:
+            del os.environ[name]
+        os.environ.update(FIXED, RELAY_BATCH_PAYLOAD_DIR=str(home / "payloads"))
+        if not os.environ.get("DATABASE_URL"):
+            postgres = PrivatePostgres(home, durable=False)
+            self._closing.callback(postgres.stop)
+            postgres.start()
+            os.environ["DATABASE_URL"] = postgres.url
+        if not os.environ.get("REDIS_URL"):
+            redis = PrivateRedis(home)
+            self._closing.callback(redis.stop)
+            redis.start()
+            os.environ["REDIS_URL"] = redis.url
+
+
+def own_redis_database(url: str, *, worker: str) -> str:
+    """`gw0` gets the database after the run's own, `gw1` the next, and so on."""
+    parts = urlsplit(url)
+    number = int(parts.path.strip("/") or 0) + 1 + int(worker.removeprefix("gw"))
+    return urlunsplit(parts._replace(path=f"/{number}"))
