@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from routing.fresh import Fresh
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Source:
+    """Answers 1, 2, 3 … in turn."""
+
+    def __init__(self) -> None:
+        self.loads = 0
+
+    def __call__(self) -> int:
+        self.loads += 1
+        return self.loads
+
+
+def test_an_answer_is_kept_until_its_time_is_over() -> None:
+    clock, source = Clock(), Source()
+    fresh = Fresh[str, int](seconds=0.5, clock=clock)
+    assert fresh.get("a", source) == 1
+    clock.now += 0.49
+    assert fresh.get("a", source) == 1
+    clock.now += 0.01
+    assert fresh.get("a", source) == 2
+
+
+def test_the_time_counts_from_before_the_load() -> None:
+    clock = Clock()
+    fresh = Fresh[str, int](seconds=0.5, clock=clock)
+
+    def slow() -> int:
+        clock.now += 0.4
+        return 1
+
+    assert fresh.get("a", slow) == 1
+    clock.now += 0.1
+    assert fresh.get("a", lambda: 2) == 2
+
+
+def test_nothing_found_is_an_answer_too() -> None:
+    fresh = Fresh[str, str | None](clock=Clock())
+    assert fresh.get("a", lambda: None) is None
+    assert fresh.get("a", lambda: "found") is None
+
+
+def test_an_error_is_not_kept() -> None:
+    fresh = Fresh[str, int](clock=Clock())
+    with pytest.raises(ZeroDivisionError):
+        fresh.get("a", lambda: 1 // 0)
+    assert fresh.get("a", lambda: 7) == 7
+
+
+def test_the_oldest_answer_makes_room() -> None:
+    source = Source()
+    fresh = Fresh[int, int](size=2, clock=Clock())
+    for key in (1, 2, 3):
+        fresh.get(key, source)
+    assert fresh.get(3, source) == 3
+    assert fresh.get(1, source) == 4
+
+
+def test_threads_that_ask_at_once_share_one_load() -> None:
+    fresh, source = Fresh[str, int](clock=Clock()), Source()
+    together, loading, go_on = threading.Barrier(8), threading.Event(), threading.Event()
+
+    def load() -> int:
+        loading.set()
+        assert go_on.wait(10)
+        return source()
+
+    def ask() -> int:
+        together.wait(10)
+        return fresh.get("a", load)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = [pool.submit(ask) for _ in range(8)]
+        assert loading.wait(10)
+        go_on.set()
+        assert [answer.result(10) for answer in answers] == [1] * 8
+    assert source.loads == 1
+
+
+def test_those_who_waited_for_a_failed_load_see_its_error() -> None:
+    fresh = Fresh[str, int]()
+    loading, asking, fail = threading.Event(), threading.Event(), threading.Event()
+
+    def load() -> int:
+        loading.set()
+        assert fail.wait(10)
+        raise LookupError("gone")
+
+    def ask() -> int:
+        asking.set()
+        return fresh.get("a", lambda: 5)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(fresh.get, "a", load)
+        assert loading.wait(10)
+        second = pool.submit(ask)
+        assert asking.wait(10)
+        fail.set()
+        with pytest.raises(LookupError):
+            first.result(10)
+        # It joined the failing load, or came just after it and loaded for itself: it never hangs.
+        assert isinstance(second.exception(10), LookupError | None)
