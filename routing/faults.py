@@ -1,0 +1,74 @@
+"""Failure points: named places in the path of an item where a test can kill, stop or slow the process exactly there.
+
+`RELAY_FAULT` names them, by commas, as `point:action`:
+
+    before_settle:kill        SIGKILL to this process
+    after_claim:stop          SIGSTOP (SIGCONT lets it go on)
+    before_send:sleep=2       the thread that reached the point sleeps two seconds
+    after_send:kill@5         only when the point is reached for the fifth time in this process
+
+Unset, which is every deployment's case, a point costs one look into an empty dict.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import signal
+import time
+from dataclasses import dataclass, field
+
+from django.core.exceptions import ImproperlyConfigured
+
+POINTS = ("after_claim", "before_send", "after_send", "before_settle", "after_settle", "in_publish")
+
+_FORM = re.compile(
+    rf"(?P<point>{'|'.join(POINTS)}):(?P<action>kill|stop|sleep=(?P<seconds>\d+(\.\d+)?))(@(?P<nth>[1-9]\d*))?"
+)
+
+
+@dataclass(slots=True)
+class Fault:
+    """`nth`: which time the point is reached counts; None is every time."""
+
+    action: str
+    seconds: float = 0.0
+    nth: int | None = None
+    _reached: itertools.count[int] = field(default_factory=lambda: itertools.count(1), repr=False)
+
+    def strike(self) -> None:
+        if self.nth is not None and next(self._reached) != self.nth:
+            return
+        if self.action == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.action == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            time.sleep(self.seconds)
+
+
+def parse(text: str) -> dict[str, Fault]:
+    """The faults by point. A word that means nothing stops the start: a test must not pass because of a typo."""
+    return dict(_parsed(word.strip()) for word in text.split(",") if word.strip())
+
+
+def _parsed(word: str) -> tuple[str, Fault]:
+    match = _FORM.fullmatch(word)
+    if match is None:
+        raise ImproperlyConfigured(
+            f"RELAY_FAULT: expected point:action by commas, with a point of {', '.join(POINTS)} "
+            "and an action of kill, stop, sleep=SECONDS, each also with @N"
+        )
+    nth = int(match["nth"]) if match["nth"] else None
+    return match["point"], Fault(match["action"].partition("=")[0], float(match["seconds"] or 0), nth)
+
+
+_faults = parse(os.environ.get("RELAY_FAULT", ""))
+
+
+def reach(point: str) -> None:
+    """Called where `point` is. Does nothing unless RELAY_FAULT names it."""
+    fault = _faults.get(point)
+    if fault is not None:
+        fault.strike()
