@@ -52,7 +52,7 @@ class GuardedProcess:
         with self._guard.stdout as lines:
             line = lines.readline()
         if not line:
-            self._guard.wait()
+            self.wait()
             raise OSError(f"could not be started, see {self.log}")
         return int(line)
 
@@ -72,7 +72,9 @@ class GuardedProcess:
 
     def wait(self, *, seconds: float | None = None) -> int:
         """The command's exit status; `subprocess.TimeoutExpired` when it takes longer."""
-        return self._guard.wait(seconds)
+        status = self._guard.wait(seconds)
+        self.ask_to_stop()
+        return status
 
     def stop(self) -> int:
         self.ask_to_stop()

@@ -133,33 +133,16 @@ def _make_cluster(place: Place, *, password: str, version: int, log: Path) -> No
         ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if version >= BUILTIN_LOCALES_SINCE else []
     )
     with _password_file(place, password) as password_file:
-        made = subprocess.run(
-            [
-                *(
-                    place.binaries / "initdb",
-                    "-D",
-                    half,
-                    "-U",
-                    "postgres",
-                    "-E",
-                    "UTF8",
-                    *locale,
-                    "--locale=C",
-                ),
-                *("-A", "scram-sha-256", f"--pwfile={password_file}", "--no-instructions"),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            check=False,
-            cwd="/",
-            env=clean_environment(),
-            start_new_session=True,
-            **_as_account(place),
+        flags = ["-U", "postgres", "-E", "UTF8", *locale, "--locale=C", "-A", "scram-sha-256"]
+        making = GuardedProcess(
+            [str(place.binaries / "initdb"), "-D", str(half), *flags, f"--pwfile={password_file}"],
+            log=log,
+            stop_steps="TERM:2",
+            environment=clean_environment(),
+            account=place.account,
         )
-    log.write_bytes(made.stdout)
-    if made.returncode != 0:
-        raise QuickstartError(f"the private PostgreSQL's data could not be made: see {log}")
+        if making.wait() != 0:
+            raise QuickstartError(f"the private PostgreSQL's data could not be made: see {log}")
     half.rename(place.data)
 
 
@@ -175,12 +158,6 @@ def _password_file(place: Place, password: str) -> Iterator[Path]:
         yield path
     finally:
         path.unlink()
-
-
-def _as_account(place: Place) -> dict[str, object]:
-    if place.account is None:
-        return {}
-    return {"user": place.account.uid, "group": place.account.gid, "extra_groups": []}
 
 
 def _refuse_other_version(place: Place, *, version: int) -> None:
