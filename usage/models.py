@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.db import models
 
 from relaybatch.ids import uuid7
+from usage.meters import METERS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
-class TokenCounts(models.Model):
-    """Tokens by meter: four that never overlap, then parts of them. Null in an event = the upstream didn't say."""
-
-    input = models.BigIntegerField(null=True)
-    cache_read = models.BigIntegerField(null=True)
-    cache_write = models.BigIntegerField(null=True)
-    output = models.BigIntegerField(null=True)
-    reasoning = models.BigIntegerField(null=True)
-    cache_write_5m = models.BigIntegerField(null=True)
-    cache_write_1h = models.BigIntegerField(null=True)
-
-    class Meta:
-        abstract = True
-
-
-class UsageEvent(TokenCounts):
+class UsageEvent(models.Model):
     """What one counted attempt did and cost. Append-only; names are snapshots, so history outlives the catalog.
 
     `status` is the upstream's, 0 when none answered. `cost_nanos` is in nano-units of `currency`; null =
@@ -53,11 +44,21 @@ class UsageEvent(TokenCounts):
     adapter = models.CharField(max_length=40, blank=True, default="")
     policy = models.CharField(max_length=200, blank=True, default="")
     project = models.CharField(max_length=200, blank=True, default="")
+    # Names can be given away again; the month's total of a project is checked against the events by its id.
+    project_id = models.UUIDField(null=True)
     team = models.CharField(max_length=200, blank=True, default="")
     principal_kind = models.CharField(max_length=20, blank=True, default="")
     principal_id = models.CharField(max_length=40, blank=True, default="")
     credential_kind = models.CharField(max_length=10, blank=True, default="")
     credential_id = models.CharField(max_length=40, blank=True, default="")
+    # Tokens by meter: four that never overlap, then parts of them. Null = the upstream didn't say.
+    input = models.BigIntegerField(null=True)
+    cache_read = models.BigIntegerField(null=True)
+    cache_write = models.BigIntegerField(null=True)
+    output = models.BigIntegerField(null=True)
+    reasoning = models.BigIntegerField(null=True)
+    cache_write_5m = models.BigIntegerField(null=True)
+    cache_write_1h = models.BigIntegerField(null=True)
     currency = models.CharField(max_length=3)
     cost_nanos = models.BigIntegerField(null=True)
     cost_breakdown = models.JSONField(default=dict)
@@ -79,20 +80,38 @@ class UsageEvent(TokenCounts):
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.status}"
 
 
-class UsageTotal(TokenCounts):
+class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
+    def sums_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
+        """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards; only what has rows."""
+        names = ("requests", "unpriced", "cost_nanos", *METERS)
+        rows = self.filter(scope__in=list(scopes)).order_by().values_list("scope")
+        sums = rows.annotate(*(models.Sum(name) for name in names))
+        return {scope: dict(zip(names, map(int, row), strict=True)) for scope, *row in sums}
+
+
+class UsageTotal(models.Model):
     """A running total of one scope (`batch:<uuid>`, `project:<uuid>:2026-11`), summed over its shards.
 
-    Each slot adds to a shard of its own, so that settling transactions don't queue behind one row.
+    Each settling thread adds to a shard of its own, so that their transactions don't queue behind one row.
+    `requests` leaves late events out; everything else counts them. Written by `usage.ledger` alone.
     """
 
+    pk = models.CompositePrimaryKey("scope", "shard")
     scope = models.CharField(max_length=80)
     shard = models.SmallIntegerField()
-    events = models.BigIntegerField(default=0)
+    requests = models.BigIntegerField(default=0)
     unpriced = models.BigIntegerField(default=0)
-    cost_nanos = models.BigIntegerField(default=0)
+    input = models.BigIntegerField(default=0)
+    cache_read = models.BigIntegerField(default=0)
+    cache_write = models.BigIntegerField(default=0)
+    output = models.BigIntegerField(default=0)
+    reasoning = models.BigIntegerField(default=0)
+    cache_write_5m = models.BigIntegerField(default=0)
+    cache_write_1h = models.BigIntegerField(default=0)
+    # Wider than an event's: a sum of many large ones must not stop the settling of the next.
+    cost_nanos = models.DecimalField(max_digits=30, decimal_places=0, default=0)
 
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["scope", "shard"], name="usage_total_shard")]
+    objects = UsageTotalQuerySet.as_manager()
 
     def __str__(self) -> str:
-        return self.scope
+        return f"{self.scope}/{self.shard}"

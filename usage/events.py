@@ -1,0 +1,160 @@
+"""The usage event of one attempt, before it is saved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from django.conf import settings
+
+from relaybatch.ids import uuid7
+from routing.call import Tokens
+from usage.meters import METERS
+from usage.pricing import price
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+
+    from routing.call import Caller, Outcome, PriceList, Target
+
+# No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
+MOST_TOKENS = 10**12
+MOST_NAME_CHARACTERS = 300
+NO_TOKENS = Tokens(input=0, output=0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What the event says of the attempt itself. `public_batch_id`: the id that the batch's callers know."""
+
+    source: Literal["batch", "live"]
+    number: int = 1
+    batch_id: uuid.UUID | None = None
+    public_batch_id: str = ""
+    item_idx: int | None = None
+    custom_id: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDraft:
+    """A row of `UsageEvent` but for `at`, which is the database's now. Field names are the columns' names."""
+
+    id: uuid.UUID
+    source: str
+    owner: str = field(repr=False)
+    batch_id: uuid.UUID | None
+    public_batch_id: str
+    item_idx: int | None
+    custom_id: str | None = field(repr=False)
+    attempt: int
+    late: bool
+    status: int
+    error_kind: str
+    duration_ms: int
+    upstream_ms: int
+    keys_tried: int
+    requested_model: str
+    model: str
+    provider: str
+    host: str
+    host_key: str
+    adapter: str
+    policy: str
+    project: str
+    project_id: uuid.UUID | None
+    team: str
+    principal_kind: str
+    principal_id: str
+    credential_kind: str
+    credential_id: str
+    input: int | None
+    cache_read: int | None
+    cache_write: int | None
+    output: int | None
+    reasoning: int | None
+    cache_write_5m: int | None
+    cache_write_1h: int | None
+    currency: str
+    cost_nanos: int | None
+    cost_breakdown: Mapping[str, int]
+    pricing: str
+
+    @property
+    def tokens_known(self) -> bool:
+        return self.input is not None
+
+    def as_late(self) -> EventDraft:
+        """Of a worker that had been declared lost: its tokens and cost count, its request does not."""
+        return replace(self, late=True)
+
+
+def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_ms: int) -> EventDraft:
+    """The event of one counted attempt, priced; also of one that failed before anything was sent (status 0).
+
+    Where nothing was sent, nothing was used: no tokens, cost 0. Where something was sent and no usage came
+    back, the tokens are unknown and the event is unpriced.
+    """
+    tokens = _known_tokens(outcome)
+    cost = price(tokens=tokens, prices=_prices_here(outcome.target.prices))
+    return EventDraft(
+        id=uuid7(),
+        source=attempt.source,
+        owner=caller.owner,
+        batch_id=attempt.batch_id,
+        public_batch_id=attempt.public_batch_id,
+        item_idx=attempt.item_idx,
+        custom_id=attempt.custom_id,
+        attempt=attempt.number,
+        late=False,
+        status=outcome.status,
+        error_kind=outcome.failure.code if outcome.failure else "",
+        duration_ms=duration_ms,
+        upstream_ms=outcome.upstream_ms,
+        keys_tried=outcome.keys_tried,
+        project_id=caller.project_id,
+        principal_kind=caller.principal_kind,
+        principal_id=caller.principal_id,
+        credential_kind=caller.credential_kind,
+        credential_id=caller.credential_id,
+        currency=settings.RELAY_CURRENCY,
+        cost_nanos=cost.cost_nanos,
+        cost_breakdown=cost.breakdown,
+        pricing=_pricing_name(outcome.target.prices),
+        **_names(outcome.target),
+        **_counts(tokens),
+    )
+
+
+def _known_tokens(outcome: Outcome) -> Tokens | None:
+    if not outcome.sent:
+        return NO_TOKENS
+    tokens = outcome.tokens
+    if tokens is None or any(getattr(tokens, meter) > MOST_TOKENS for meter in METERS):
+        return None
+    return tokens
+
+
+def _counts(tokens: Tokens | None) -> dict[str, Any]:
+    return {meter: getattr(tokens, meter, None) for meter in METERS}
+
+
+def _prices_here(prices: PriceList | None) -> PriceList | None:
+    """Totals add up one currency: a price list in another one prices nothing."""
+    return prices if prices and prices.currency == settings.RELAY_CURRENCY else None
+
+
+def _pricing_name(prices: PriceList | None) -> str:
+    return f"{prices.name}@{prices.version}" if prices else ""
+
+
+def _names(target: Target) -> dict[str, Any]:
+    names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
+    return {"requested_model": _storable(target.requested_model)} | {
+        name: getattr(target, name) for name in names
+    }
+
+
+def _storable(name: str) -> str:
+    """A caller may ask for any text; PostgreSQL refuses NUL and half surrogate pairs, and a column has an end."""
+    return name[:MOST_NAME_CHARACTERS].replace("\0", "\ufffd").encode(errors="replace").decode()

@@ -1,0 +1,87 @@
+"""Saves usage events and adds them to the running totals, in one statement and without the ORM.
+
+It is in every item's path: the settling statement of whoever made the attempt takes these CTEs in, so that a
+result and its usage are saved together or not at all. All events travel as one JSON parameter whose types are
+the table's: one text whatever the numbers' sizes, so that the statement is prepared once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from typing import TYPE_CHECKING
+
+import msgspec
+from django.db import connection
+
+from usage.events import EventDraft
+from usage.meters import METERS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SHARDS = 16
+_DRAFTED = tuple(field.name for field in dataclasses.fields(EventDraft))
+_SUMS = ("requests", "unpriced", "cost_nanos", *METERS)
+
+
+def event_ctes(*, fence: str | None = None) -> str:
+    """`usage_event AS (…), usage_total AS (…)`, to stand in a WITH after the CTE that `fence` names.
+
+    Nothing is saved when the fence has no row. An attempt's event that exists already is left alone, and counts
+    no second time. `usage_event` has a row for each event saved. Needs `parameters()`.
+    """
+    return f"{_event_cte(fence)},\n{_TOTAL_CTE}"
+
+
+def parameters(drafts: Sequence[EventDraft]) -> dict[str, str]:
+    return {"usage_events": msgspec.json.encode(drafts).decode(), "usage_shard": str(_own_shard())}
+
+
+def record(draft: EventDraft) -> bool:
+    """Save one event outside a settling statement; False when it was there already."""
+    return record_many([draft]) == 1
+
+
+def record_many(drafts: Sequence[EventDraft]) -> int:
+    """Save events in the caller's transaction; gives how many were new."""
+    if not drafts:
+        return 0
+    with connection.cursor() as cursor:
+        cursor.execute(_RECORD, parameters(drafts))
+        row: tuple[int] = cursor.fetchone()
+    return row[0]
+
+
+def _own_shard() -> int:
+    """Threads that start together have consecutive numbers, on every platform and after every fork."""
+    return threading.get_native_id() % SHARDS
+
+
+def _event_cte(fence: str | None) -> str:
+    return f"""usage_event AS (
+  INSERT INTO usage_usageevent (at, {", ".join(_DRAFTED)})
+  SELECT now(), {", ".join(_DRAFTED)}
+  FROM jsonb_populate_recordset(NULL::usage_usageevent, %(usage_events)s::jsonb)
+  {f"WHERE EXISTS (SELECT FROM {fence})" if fence else ""}
+  ON CONFLICT DO NOTHING
+  RETURNING at, batch_id, project_id, late, cost_nanos, {", ".join(METERS)}
+)"""
+
+
+# In the order of their scopes: everyone who adds to several totals takes their rows in the same order.
+_TOTAL_CTE = f"""usage_total AS (
+  INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(_SUMS)})
+  SELECT scope, %(usage_shard)s::smallint,
+         count(*) FILTER (WHERE NOT late), count(*) FILTER (WHERE cost_nanos IS NULL),
+         {", ".join(f"coalesce(sum({name}), 0)" for name in ("cost_nanos", *METERS))}
+  FROM usage_event CROSS JOIN LATERAL (VALUES
+    ('batch:' || batch_id),
+    ('project:' || project_id || ':' || to_char(at AT TIME ZONE 'UTC', 'YYYY-MM'))
+  ) AS scopes (scope)
+  WHERE scope IS NOT NULL
+  GROUP BY scope ORDER BY scope
+  ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{n} = total.{n} + excluded.{n}" for n in _SUMS)}
+)"""
+
+_RECORD = f"WITH {event_ctes()} SELECT count(*) FROM usage_event"

@@ -1,0 +1,35 @@
+"""The one way to call an upstream: whoever calls, the call is metered."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from routing.send import send
+
+from usage.events import draft_event
+
+if TYPE_CHECKING:
+    from routing.call import Call, Outcome
+    from usage.events import Attempt, EventDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """What came of a call, and its usage event: not saved yet, that is for the transaction that settles it."""
+
+    outcome: Outcome
+    event: EventDraft
+
+
+def metered_send(*, call: Call, attempt: Attempt, started: float) -> Metered:
+    """Send a call whose caller has been checked. `started`: the attempt's begin on the monotonic clock.
+
+    Never raises for what an upstream does. Nothing is saved and no transaction may be open: it waits for the
+    network.
+    """
+    outcome = send(call)
+    duration_ms = int((time.monotonic() - started) * 1000)
+    event = draft_event(caller=call.caller, outcome=outcome, attempt=attempt, duration_ms=duration_ms)
+    return Metered(outcome=outcome, event=event)

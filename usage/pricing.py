@@ -1,0 +1,61 @@
+"""What tokens cost, in whole nano-units of the price list's currency: integers only, rounded down a meter."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from usage.meters import WHOLE_OF_PART, WHOLES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from routing.call import PriceList, Tokens
+
+PER_TOKENS = 1_000_000
+# A bigint's. Only an absurd rate or count gets there, and it must not keep the item from being settled.
+MOST_NANOS = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """`cost_nanos` None = unpriced, which is not 0; `breakdown` then is empty, else its sum is the cost."""
+
+    cost_nanos: int | None
+    breakdown: Mapping[str, int] = field(default_factory=dict)
+
+
+UNPRICED = Price(cost_nanos=None)
+
+
+def price(*, tokens: Tokens | None, prices: PriceList | None) -> Price:
+    """Unpriced when the tokens are unknown, or when a meter has tokens and no rate. No tokens need no rate."""
+    if tokens is None:
+        return UNPRICED
+    rates = _rates(prices, prompt_tokens=tokens.input + tokens.cache_read + tokens.cache_write)
+    counts = _priced_counts(tokens, rates)
+    if any(meter not in rates for meter in counts):
+        return UNPRICED
+    breakdown = {meter: count * rates[meter] // PER_TOKENS for meter, count in counts.items()}
+    cost = sum(breakdown.values())
+    return Price(cost_nanos=cost, breakdown=breakdown) if cost <= MOST_NANOS else UNPRICED
+
+
+def _rates(prices: PriceList | None, *, prompt_tokens: int) -> dict[str, int]:
+    """The rate of each meter: of its tiers at or below the prompt's tokens, the highest."""
+    tiers = prices.rates if prices else ()
+    reached = [tier for tier in tiers if tier.above_tokens <= prompt_tokens]
+    return {tier.meter: tier.rate_nanos for tier in sorted(reached, key=lambda tier: tier.above_tokens)}
+
+
+def _priced_counts(tokens: Tokens, rates: Mapping[str, int]) -> dict[str, int]:
+    """Counts above 0 by the meter whose rate they take: a part with a rate of its own is taken off its whole.
+
+    An upstream that reports more of a part than of its whole is charged for the whole, not more.
+    """
+    counts = {meter: getattr(tokens, meter) for meter in WHOLES}
+    for part, whole in WHOLE_OF_PART.items():
+        if part in rates:
+            counts[part] = min(getattr(tokens, part), counts[whole])
+            counts[whole] -= counts[part]
+    return {meter: count for meter, count in counts.items() if count > 0}

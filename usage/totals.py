@@ -1,0 +1,52 @@
+"""Running totals, read: a few rows for each scope, however many events it has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from usage.meters import METERS, WHOLES
+from usage.models import UsageTotal
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Total:
+    """`unpriced`: how many events had no price; `cost_nanos` is the sum of the others."""
+
+    currency: str
+    requests: int = 0
+    tokens: Mapping[str, int] = field(default_factory=lambda: shown_tokens({}))
+    cost_nanos: int = 0
+    unpriced: int = 0
+
+
+def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
+    """One query; every batch asked for is in the answer, also one without events."""
+    scopes = {f"batch:{batch_id}": batch_id for batch_id in batch_ids}
+    totals = {batch_id: Total(currency=settings.RELAY_CURRENCY) for batch_id in scopes.values()}
+    for scope, sums in UsageTotal.objects.sums_by_scope(scopes).items():
+        totals[scopes[scope]] = Total(
+            currency=settings.RELAY_CURRENCY,
+            requests=sums["requests"],
+            tokens=shown_tokens(sums),
+            cost_nanos=sums["cost_nanos"],
+            unpriced=sums["unpriced"],
+        )
+    return totals
+
+
+def forget_batch(batch_id: uuid.UUID) -> None:
+    """Remove a deleted batch's total. Its events and its project's total stay."""
+    UsageTotal.objects.filter(scope=f"batch:{batch_id}").delete()
+
+
+def shown_tokens(sums: Mapping[str, int | None]) -> dict[str, int]:
+    """`{meter: count}`: the four meters always, a part of them only where there is one."""
+    counts = {meter: int(sums.get(meter) or 0) for meter in METERS}
+    return {meter: count for meter, count in counts.items() if count or meter in WHOLES}
