@@ -10,6 +10,9 @@ import django
 import pytest
 
 from tests.run_environment import RunEnvironment
+from tests.upstream import upstream
+
+__all__ = ["upstream"]  # fixtures that any test may ask for
 
 _run = RunEnvironment.prepare()
 os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
