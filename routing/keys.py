@@ -1,0 +1,106 @@
+"""What can be done to a relay key. Its value leaves here once; only its hash is stored."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db.models import F
+
+from routing.models import RelayKey, ServiceAccount, User
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+    from routing.models import Policy
+
+VALUE_START = "sk-rb-"
+PREFIX_LENGTH = len(VALUE_START) + 6
+MAX_GRACE_SECONDS = 366 * 86_400
+
+
+class KeyRefused(Exception):  # noqa: N818 -- one sentence for the operator
+    """The key does not exist, or is past what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedKey:
+    id: uuid.UUID
+    prefix: str
+    value: str = field(repr=False)
+
+
+def create_key(
+    *, principal: ServiceAccount | User, policy: Policy | None = None, expires_at: datetime | None = None
+) -> IssuedKey:
+    """A new key of a service account or a user; without a policy of its own it has its principal's."""
+    value = new_value()
+    key = RelayKey.objects.create(
+        service_account=principal if isinstance(principal, ServiceAccount) else None,
+        user=principal if isinstance(principal, User) else None,
+        policy=policy,
+        key_hash=hash_of(value),
+        prefix=value[:PREFIX_LENGTH],
+        expires_at=expires_at,
+    )
+    return IssuedKey(id=key.id, prefix=key.prefix, value=value)
+
+
+def rotate_key(*, key_id: uuid.UUID, grace_seconds: int = 0, now: datetime) -> IssuedKey:
+    """A new value for the key. The one before works on for the grace period, an older one no more.
+
+    What an older value submitted stays its own: only that value can read it. Raises KeyRefused.
+    """
+    value = new_value()
+    rotated = RelayKey.objects.filter(id=key_id, revoked_at=None).update(
+        previous_key_hash=F("key_hash"),
+        grace_until=now + timedelta(seconds=grace_seconds),
+        key_hash=hash_of(value),
+        prefix=value[:PREFIX_LENGTH],
+    )
+    if not rotated:
+        raise _refusal(key_id)
+    return IssuedKey(id=key_id, prefix=value[:PREFIX_LENGTH], value=value)
+
+
+def revoke_key(*, key_id: uuid.UUID, now: datetime) -> None:
+    """For good. Again: nothing changes, the first moment stays. Raises KeyRefused."""
+    if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(revoked_at=now):
+        _require(key_id)
+
+
+def disable_key(*, key_id: uuid.UUID) -> None:
+    """Until it is enabled again. Raises KeyRefused."""
+    if not RelayKey.objects.filter(id=key_id).update(enabled=False):
+        raise _refusal(key_id)
+
+
+def enable_key(*, key_id: uuid.UUID) -> None:
+    """Raises KeyRefused for a revoked key too: it would not work."""
+    if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(enabled=True):
+        raise _refusal(key_id)
+
+
+def hash_of(value: str) -> str:
+    """SHA-256 in hex. No salt: the value has 384 random bits, and the hash is what it is looked up by."""
+    return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
+
+
+def new_value() -> str:
+    return VALUE_START + base64.urlsafe_b64encode(secrets.token_bytes(48)).decode()
+
+
+def _require(key_id: uuid.UUID) -> None:
+    if not RelayKey.objects.filter(id=key_id).exists():
+        raise _refusal(key_id)
+
+
+def _refusal(key_id: uuid.UUID) -> KeyRefused:
+    if RelayKey.objects.filter(id=key_id).exists():
+        return KeyRefused(f"key {key_id} is revoked: create another")
+    return KeyRefused(f"no key {key_id}")

@@ -1,0 +1,92 @@
+"""Secrets at rest: Fernet tokens under RELAY_MASTER_KEY (32 bytes in base64; several by commas, newest first).
+
+No message or repr here holds a secret or a part of a key.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import os
+import re
+from typing import TYPE_CHECKING
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from routing.models import HostKey
+
+_BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9_-]{43}=?")
+
+
+class SecretError(Exception):
+    """A secret cannot be stored or read; the message says what the operator has to mend."""
+
+
+class MasterKeyMissing(SecretError):  # noqa: N818 -- named for what the operator reads
+    pass
+
+
+class MasterKeyMalformed(SecretError):  # noqa: N818
+    pass
+
+
+class SecretUnreadable(SecretError):  # noqa: N818
+    """What is stored was not written under any of the keys given."""
+
+
+class SecretUnset(SecretError):  # noqa: N818
+    """The environment variable that should hold the secret is unset or empty."""
+
+
+def encrypt(plain: bytes) -> bytes:
+    """Under the newest key. Raises MasterKeyMissing, MasterKeyMalformed."""
+    return _fernet(settings.RELAY_MASTER_KEY).encrypt(plain)
+
+
+def decrypt(sealed: bytes) -> bytes:
+    """With whichever key fits. Raises MasterKeyMissing, MasterKeyMalformed, SecretUnreadable."""
+    try:
+        return _fernet(settings.RELAY_MASTER_KEY).decrypt(bytes(sealed))
+    except InvalidToken:
+        raise SecretUnreadable(
+            "a stored secret cannot be read: RELAY_MASTER_KEY lacks the key it was written under"
+        ) from None
+
+
+def check_master_key() -> None:
+    """Raises MasterKeyMissing or MasterKeyMalformed when nothing could be stored now."""
+    _fernet(settings.RELAY_MASTER_KEY)
+
+
+def host_key_secret(host_key: HostKey) -> str:
+    """The value to send upstream. Raises SecretError; the message names the host key."""
+    if host_key.env_name:
+        value = os.environ.get(host_key.env_name, "").strip()
+        if not value:
+            raise SecretUnset(
+                f"host key {host_key.name}: environment variable {host_key.env_name} is not set"
+            )
+        return value
+    try:
+        return decrypt(bytes(host_key.secret_encrypted or b"")).decode()
+    except SecretError as error:
+        raise type(error)(f"host key {host_key.name}: {error}") from None
+
+
+# Deriving the keys is repeated work in the path of every call; the settings change in tests only.
+@functools.lru_cache(maxsize=4)
+def _fernet(master_keys: str) -> MultiFernet:
+    parts = [part.strip() for part in master_keys.split(",") if part.strip()]
+    if not parts:
+        raise MasterKeyMissing("RELAY_MASTER_KEY is not set: expected 32 random bytes in base64")
+    return MultiFernet([Fernet(_key(part)) for part in parts])
+
+
+def _key(part: str) -> bytes:
+    """Fernet wants base64url with padding; standard base64 and missing padding are taken too."""
+    text = part.replace("+", "-").replace("/", "_")
+    if not _BASE64_OF_32_BYTES.fullmatch(text):
+        raise MasterKeyMalformed("RELAY_MASTER_KEY: expected 32 bytes in base64, or several by commas")
+    return base64.urlsafe_b64encode(base64.urlsafe_b64decode(text.rstrip("=") + "="))

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.models import Host, HostKey
+from routing.secrets import (
+    MasterKeyMalformed,
+    MasterKeyMissing,
+    SecretUnreadable,
+    SecretUnset,
+    decrypt,
+    encrypt,
+    host_key_secret,
+)
+
+if TYPE_CHECKING:
+    from pytest_django.fixtures import SettingsWrapper
+
+OLD = base64.standard_b64encode(b"\xfb\xff" * 16).decode()
+NEW = base64.urlsafe_b64encode(b"\xfb\xfe" * 16).decode()
+
+
+def test_standard_and_urlsafe_base64_are_the_same_key(settings: SettingsWrapper) -> None:
+    settings.RELAY_MASTER_KEY = OLD
+    sealed = encrypt(b"upstream secret")
+    settings.RELAY_MASTER_KEY = OLD.translate(str.maketrans("+/", "-_")).rstrip("=")
+    assert decrypt(sealed) == b"upstream secret"
+
+
+def test_the_newest_key_writes_and_older_ones_still_read(settings: SettingsWrapper) -> None:
+    settings.RELAY_MASTER_KEY = OLD
+    old = encrypt(b"one")
+    settings.RELAY_MASTER_KEY = f"{NEW}, {OLD}"
+    assert decrypt(old) == b"one"
+    new = encrypt(b"two")
+    settings.RELAY_MASTER_KEY = NEW
+    assert decrypt(new) == b"two"
+    with pytest.raises(SecretUnreadable, match="RELAY_MASTER_KEY"):
+        decrypt(old)
+
+
+def test_a_missing_master_key_is_said_so(settings: SettingsWrapper) -> None:
+    settings.RELAY_MASTER_KEY = ""
+    with pytest.raises(MasterKeyMissing, match="RELAY_MASTER_KEY is not set"):
+        encrypt(b"x")
+
+
+@pytest.mark.parametrize("wrong", ["short", OLD[:-4], OLD + "AAAA", "!" * 44, f"{NEW},short"])
+def test_a_malformed_master_key_is_named_but_not_shown(wrong: str, settings: SettingsWrapper) -> None:
+    settings.RELAY_MASTER_KEY = wrong
+    with pytest.raises(MasterKeyMalformed) as refused:
+        encrypt(b"x")
+    assert "RELAY_MASTER_KEY" in str(refused.value)
+    assert wrong not in str(refused.value)
+
+
+def test_a_host_keys_secret_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    host_key = HostKey(name="main", host=Host(name="h"), env_name="SOME_UPSTREAM_KEY")
+    monkeypatch.setenv("SOME_UPSTREAM_KEY", "from-the-environment\n")
+    assert host_key_secret(host_key) == "from-the-environment"
+    monkeypatch.delenv("SOME_UPSTREAM_KEY")
+    with pytest.raises(SecretUnset, match="host key main: environment variable SOME_UPSTREAM_KEY is not set"):
+        host_key_secret(host_key)
+
+
+def test_a_host_keys_stored_secret_is_decrypted(settings: SettingsWrapper) -> None:
+    settings.RELAY_MASTER_KEY = NEW
+    host_key = HostKey(name="main", host=Host(name="h"), secret_encrypted=encrypt(b"stored"))
+    assert host_key_secret(host_key) == "stored"
+    settings.RELAY_MASTER_KEY = OLD
+    with pytest.raises(SecretUnreadable, match="host key main: "):
+        host_key_secret(host_key)
