@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from routing.send import send
@@ -12,6 +12,7 @@ from usage.events import draft_event
 
 if TYPE_CHECKING:
     from routing.call import Call, Outcome
+    from routing.recheck import Standing
     from usage.events import Attempt, EventDraft
 
 
@@ -23,13 +24,16 @@ class Metered:
     event: EventDraft
 
 
-def metered_send(*, call: Call, attempt: Attempt, started: float) -> Metered:
-    """Send a call whose caller has been checked. `started`: the attempt's begin on the monotonic clock.
+def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
+    """Send a call whose caller has been checked, which gave its `standing`. `started`: the attempt's begin on
+    the monotonic clock.
 
     Never raises for what an upstream does. Nothing is saved and no transaction may be open: it waits for the
     network.
     """
     outcome = send(call)
+    target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
+    outcome = replace(outcome, target=target)
     duration_ms = int((time.monotonic() - started) * 1000)
     event = draft_event(caller=call.caller, outcome=outcome, attempt=attempt, duration_ms=duration_ms)
     return Metered(outcome=outcome, event=event)

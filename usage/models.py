@@ -2,15 +2,65 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from datetime import UTC
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models import F, Q
+from django.db.models.functions import Trunc
 
 from relaybatch.ids import uuid7
+from usage.aggregates import event_sums
 from usage.meters import METERS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    import uuid
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+
+    from routing.credentials import Credential
+    from usage.filters import EventFilter
+
+_TRUNCATED = {"1m": "minute", "1h": "hour", "1d": "day"}
+
+
+class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
+    def visible_to(self, credential: Credential) -> UsageEventQuerySet:
+        return self.filter(owner=credential.owner)
+
+    def matching(self, wanted: EventFilter) -> UsageEventQuerySet:
+        events = self.filter(**{f"{column}__in": values for column, values in wanted.columns.items()})
+        if wanted.statuses:
+            events = events.filter(status__in=wanted.statuses)
+        if wanted.status_classes:
+            ranges = (Q(status__range=(n * 100, n * 100 + 99)) for n in wanted.status_classes)
+            events = events.filter(reduce(or_, ranges))
+        if wanted.start:
+            events = events.filter(at__gte=wanted.start)
+        return events.filter(at__lt=wanted.end) if wanted.end else events
+
+    def newest_first(self) -> UsageEventQuerySet:
+        return self.order_by("-at", "-id")
+
+    def older_than(self, *, at: datetime, event_id: uuid.UUID) -> UsageEventQuerySet:
+        """In this form the index on (at, id) finds the place; an OR of both cases would read from its start."""
+        return self.filter(at__lte=at).exclude(at=at, id__gte=event_id)
+
+    def sum(self) -> dict[str, Any]:
+        return self.aggregate(**event_sums())
+
+    def summed(self, columns: Sequence[str], *, limit: int) -> list[dict[str, Any]]:
+        """`event_sums()` a group, the dearest first."""
+        dearest = (F("cost").desc(nulls_last=True), "-requests", *columns)
+        return list(self.order_by().values(*columns).annotate(**event_sums()).order_by(*dearest)[:limit])
+
+    def summed_by_time(self, columns: Sequence[str], *, interval: str, limit: int) -> list[dict[str, Any]]:
+        """`event_sums()` a group and `bucket` of time (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""
+        bucket = Trunc("at", _TRUNCATED[interval], tzinfo=UTC)
+        buckets = self.order_by().annotate(bucket=bucket).values(*columns, "bucket")
+        return list(buckets.annotate(**event_sums()).order_by(*columns, "bucket")[:limit])
 
 
 class UsageEvent(models.Model):
@@ -64,6 +114,8 @@ class UsageEvent(models.Model):
     cost_breakdown = models.JSONField(default=dict)
     pricing = models.CharField(max_length=220, blank=True, default="")
 
+    objects = UsageEventQuerySet.as_manager()
+
     class Meta:
         ordering = ["-at", "-id"]
         indexes = [
@@ -71,9 +123,15 @@ class UsageEvent(models.Model):
             models.Index(fields=["owner", "-at", "-id"], name="usage_event_owner_newest"),
         ]
         constraints = [
+            # By the public id, so that the same index finds a batch's events for those who ask by it.
             models.UniqueConstraint(
-                fields=["batch_id", "item_idx", "attempt", "late"], name="usage_event_once_an_attempt"
-            )
+                fields=["public_batch_id", "item_idx", "attempt", "late"], name="usage_event_once_an_attempt"
+            ),
+            models.CheckConstraint(
+                condition=Q(batch_id=None, public_batch_id="", item_idx=None)
+                | Q(batch_id__isnull=False, item_idx__isnull=False) & ~Q(public_batch_id=""),
+                name="usage_event_batch_has_both_ids",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from usage.meters import METERS, WHOLES
 from usage.models import UsageTotal
+from usage.representation import shown_tokens
 
 if TYPE_CHECKING:
     import uuid
@@ -44,9 +44,3 @@ def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
 def forget_batch(batch_id: uuid.UUID) -> None:
     """Remove a deleted batch's total. Its events and its project's total stay."""
     UsageTotal.objects.filter(scope=f"batch:{batch_id}").delete()
-
-
-def shown_tokens(sums: Mapping[str, int | None]) -> dict[str, int]:
-    """`{meter: count}`: the four meters always, a part of them only where there is one."""
-    counts = {meter: int(sums.get(meter) or 0) for meter in METERS}
-    return {meter: count for meter, count in counts.items() if count or meter in WHOLES}

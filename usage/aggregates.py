@@ -1,0 +1,38 @@
+"""What a group of events adds up to, as expressions of the database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.contrib.postgres.fields import ArrayField
+from django.db.models import Aggregate, Avg, Count, IntegerField, Max, Q, Sum
+
+from usage.meters import METERS
+
+if TYPE_CHECKING:
+    from django.db.models.expressions import Combinable
+
+# A late event costs, and is no request.
+REQUEST = Q(late=False)
+
+
+class Percentiles(Aggregate):
+    """The median and the 95th percentile, each a value that occurs; one sort for both."""
+
+    function = "percentile_disc"
+    template = "%(function)s(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY %(expressions)s)"
+    output_field = ArrayField(IntegerField())
+
+
+def event_sums() -> dict[str, Combinable]:
+    """Named so that none has a column's name, which Django would refuse."""
+    return {
+        "requests": Count("id", filter=REQUEST),
+        "errors": Count("id", filter=REQUEST & ~Q(error_kind="")),
+        "unpriced": Count("id", filter=Q(cost_nanos=None)),
+        "cost": Sum("cost_nanos"),
+        "duration_avg": Avg("duration_ms", filter=REQUEST),
+        "duration_percentiles": Percentiles("duration_ms", filter=REQUEST),
+        "duration_max": Max("duration_ms", filter=REQUEST),
+        **{f"sum_{meter}": Sum(meter) for meter in METERS},
+    }

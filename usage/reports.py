@@ -1,0 +1,83 @@
+"""Summaries and series of events, as the usage routes answer them."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from relaybatch.errors import InvalidRequest
+from usage.filters import NAMES
+from usage.meters import METERS
+from usage.representation import shown_time, shown_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from usage.filters import ReportQuery
+    from usage.models import UsageEventQuerySet
+
+ROWS_MOST = 10_000
+
+
+def summary(events: UsageEventQuerySet, *, query: ReportQuery) -> dict[str, Any]:
+    """A row a group, the dearest first; without groups one row, also of no events."""
+    matching = events.matching(query.filter)
+    columns = [NAMES[name] for name in query.groups]
+    rows = matching.summed(columns, limit=ROWS_MOST + 1) if columns else [matching.sum()]
+    return _answer([_group(row, query) | _sums(row) for row in _bounded(rows)], query=query)
+
+
+def timeseries(events: UsageEventQuerySet, *, query: ReportQuery) -> dict[str, Any]:
+    """A row a group with its points, oldest first; an interval without events has no point."""
+    columns = [NAMES[name] for name in query.groups]
+    matching = events.matching(query.filter)
+    points = _bounded(matching.summed_by_time(columns, interval=query.interval, limit=ROWS_MOST + 1))
+    series = [
+        {"group": group, "points": [{"at": shown_time(row["bucket"])} | _sums(row) for row in rows]}
+        for group, rows in groupby(points, key=lambda row: _group(row, query)["group"])
+    ]
+    return _answer(series if columns or series else [{"group": {}, "points": []}], query=query)
+
+
+def _answer(rows: list[dict[str, Any]], *, query: ReportQuery) -> dict[str, Any]:
+    start = query.start and shown_time(query.start)
+    return {"rows": rows, "from": start, "to": shown_time(query.end)}
+
+
+def _bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    found = list(rows)
+    if len(found) > ROWS_MOST:
+        raise InvalidRequest(
+            f"group_by: more than {ROWS_MOST} rows; ask for a shorter time or fewer groups", param="group_by"
+        )
+    return found
+
+
+def _group(row: Mapping[str, Any], query: ReportQuery) -> dict[str, Any]:
+    """An empty name reads as null for a batch that there is none of, and as "" for what was never resolved."""
+    group = {name: row[NAMES[name]] for name in query.groups}
+    if group.get("batch_id") == "":
+        group["batch_id"] = None
+    return {"group": group}
+
+
+def _sums(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "requests": row["requests"],
+        "errors": row["errors"],
+        "tokens": shown_tokens({meter: row[f"sum_{meter}"] for meter in METERS}),
+        "cost_nanos": int(row["cost"] or 0),
+        "unpriced": row["unpriced"],
+        "duration_ms": _durations(row),
+    }
+
+
+def _durations(row: Mapping[str, Any]) -> dict[str, float | int | None]:
+    average = row["duration_avg"]
+    p50, p95 = row["duration_percentiles"] or (None, None)
+    return {
+        "avg": None if average is None else round(float(average), 1),
+        "p50": p50,
+        "p95": p95,
+        "max": row["duration_max"],
+    }

@@ -1,0 +1,81 @@
+"""The usage routes: a caller's own events under /v1, everybody's under /api."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from usage.filters import events_query, series_query, summary_query
+from usage.models import UsageEvent
+from usage.operators import OperatorAuthentication
+from usage.pages import all_pages, one_page
+from usage.reports import summary, timeseries
+from usage.representation import csv_lines, event_json
+from usage.schema import EVENTS, SUMMARY, TIMESERIES
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from routing.credentials import Credential
+    from usage.filters import EventsQuery
+    from usage.models import UsageEventQuerySet
+
+
+class Usage(APIView):
+    """What every usage route shares: whose events it reads."""
+
+    def visible_events(self) -> UsageEventQuerySet:
+        return UsageEvent.objects.visible_to(cast("Credential", self.request.auth))
+
+
+class Events(Usage):
+    @EVENTS
+    def get(self, request: Request) -> HttpResponseBase:
+        query = events_query(request, now=timezone.now())
+        events = self.visible_events()
+        if query.as_csv:
+            return _csv_file(events, query=query)
+        page, next_cursor = one_page(events, query=query)
+        return Response({"events": [event_json(event) for event in page], "next_cursor": next_cursor})
+
+
+class Summary(Usage):
+    @SUMMARY
+    def get(self, request: Request) -> Response:
+        query = summary_query(request, now=timezone.now())
+        return Response(summary(self.visible_events(), query=query))
+
+
+class Everybodys(Usage):
+    authentication_classes = [OperatorAuthentication]
+
+    def visible_events(self) -> UsageEventQuerySet:
+        return UsageEvent.objects.all()
+
+
+class AllEvents(Everybodys, Events):
+    pass
+
+
+class AllSummary(Everybodys, Summary):
+    pass
+
+
+class AllTimeseries(Everybodys):
+    @TIMESERIES
+    def get(self, request: Request) -> Response:
+        query = series_query(request, now=timezone.now())
+        return Response(timeseries(self.visible_events(), query=query))
+
+
+def _csv_file(events: UsageEventQuerySet, *, query: EventsQuery) -> StreamingHttpResponse:
+    pages = iter([one_page(events, query=query)[0]]) if query.limit else all_pages(events, query=query)
+    return StreamingHttpResponse(
+        csv_lines(pages),
+        content_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": 'attachment; filename="usage-events.csv"'},
+    )
