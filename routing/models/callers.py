@@ -25,6 +25,10 @@ class ServiceAccount(Named):
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="service_accounts")
     policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
 
+    @property
+    def may_call(self) -> bool:
+        return self.enabled
+
 
 class User(AbstractUser):
     """Django's user, who may also call: with a project, a policy, and a version that revokes old tokens."""
@@ -32,6 +36,26 @@ class User(AbstractUser):
     project = models.ForeignKey(Project, on_delete=models.PROTECT, null=True, blank=True)
     policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
     token_version = models.PositiveIntegerField(default=0)
+
+    @property
+    def may_call(self) -> bool:
+        return self.is_active
+
+
+class RelayKeyQuerySet(models.QuerySet["RelayKey"]):
+    def presented(self, key_hash: str) -> RelayKeyQuerySet:
+        """Keys whose value, or value before the last rotation, has this hash: one at most."""
+        return self.filter(models.Q(key_hash=key_hash) | models.Q(previous_key_hash=key_hash))
+
+    def with_caller(self) -> RelayKeyQuerySet:
+        """All that a credential is made of, in one query."""
+        return self.select_related(
+            "policy",
+            "service_account__policy",
+            "service_account__project__team",
+            "user__policy",
+            "user__project__team",
+        )
 
 
 class RelayKey(models.Model):
@@ -52,6 +76,8 @@ class RelayKey(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     previous_key_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     grace_until = models.DateTimeField(null=True, blank=True, editable=False)
+
+    objects = RelayKeyQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "id"]

@@ -17,20 +17,20 @@ from routing.secrets import (
 )
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 OLD = base64.standard_b64encode(b"\xfb\xff" * 16).decode()
 NEW = base64.urlsafe_b64encode(b"\xfb\xfe" * 16).decode()
 
 
-def test_standard_and_urlsafe_base64_are_the_same_key(settings: SettingsWrapper) -> None:
+def test_standard_and_urlsafe_base64_are_the_same_key(settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = OLD
     sealed = encrypt(b"upstream secret")
     settings.RELAY_MASTER_KEY = OLD.translate(str.maketrans("+/", "-_")).rstrip("=")
     assert decrypt(sealed) == b"upstream secret"
 
 
-def test_the_newest_key_writes_and_older_ones_still_read(settings: SettingsWrapper) -> None:
+def test_the_newest_key_writes_and_older_ones_still_read(settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = OLD
     old = encrypt(b"one")
     settings.RELAY_MASTER_KEY = f"{NEW}, {OLD}"
@@ -42,14 +42,14 @@ def test_the_newest_key_writes_and_older_ones_still_read(settings: SettingsWrapp
         decrypt(old)
 
 
-def test_a_missing_master_key_is_said_so(settings: SettingsWrapper) -> None:
+def test_a_missing_master_key_is_said_so(settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = ""
     with pytest.raises(MasterKeyMissing, match="RELAY_MASTER_KEY is not set"):
         encrypt(b"x")
 
 
 @pytest.mark.parametrize("wrong", ["short", OLD[:-4], OLD + "AAAA", "!" * 44, f"{NEW},short"])
-def test_a_malformed_master_key_is_named_but_not_shown(wrong: str, settings: SettingsWrapper) -> None:
+def test_a_malformed_master_key_is_named_but_not_shown(wrong: str, settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = wrong
     with pytest.raises(MasterKeyMalformed) as refused:
         encrypt(b"x")
@@ -66,7 +66,7 @@ def test_a_host_keys_secret_comes_from_the_environment(monkeypatch: pytest.Monke
         host_key_secret(host_key)
 
 
-def test_a_host_keys_stored_secret_is_decrypted(settings: SettingsWrapper) -> None:
+def test_a_host_keys_stored_secret_is_decrypted(settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = NEW
     host_key = HostKey(name="main", host=Host(name="h"), secret_encrypted=encrypt(b"stored"))
     assert host_key_secret(host_key) == "stored"

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from relaybatch.errors import Forbidden, Unauthenticated
+from routing.authentication import presented_value
+from routing.credentials import Credential, KeyState, is_token, require_creation
+
+NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
+PAST, FUTURE = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)
+WORKING = KeyState(
+    enabled=True, expires_at=None, revoked_at=None, key_hash="new", previous_key_hash="old", grace_until=None
+)
+CREDENTIAL = Credential(
+    owner="hash",
+    kind="key",
+    id="1",
+    principal_kind="serviceaccount",
+    principal_id="2",
+    policy_id=None,
+    project_id=None,
+    team_id=None,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key_hash", "fault"),
+    [
+        ({}, "new", ""),
+        ({"expires_at": FUTURE}, "new", ""),
+        ({"expires_at": NOW}, "new", "expired"),
+        ({"expires_at": PAST}, "new", "expired"),
+        ({"enabled": False}, "new", "disabled"),
+        ({"revoked_at": PAST}, "new", "revoked"),
+        ({"revoked_at": PAST, "enabled": False, "expires_at": PAST}, "new", "revoked"),
+        ({"grace_until": FUTURE}, "old", ""),
+        ({"grace_until": NOW}, "old", "rotated"),
+        ({}, "old", "rotated"),
+        ({"grace_until": FUTURE}, "older", "rotated"),
+        ({"grace_until": FUTURE, "enabled": False}, "old", "disabled"),
+        ({"previous_key_hash": "", "grace_until": FUTURE}, "older", "rotated"),
+    ],
+)
+def test_what_is_wrong_with_a_key(changes: dict[str, Any], key_hash: str, fault: str) -> None:
+    assert replace(WORKING, **changes).fault(key_hash=key_hash, now=NOW) == fault
+
+
+def test_a_keys_hashes_stay_out_of_its_repr() -> None:
+    assert "new" not in repr(WORKING)
+    assert "old" not in repr(WORKING)
+
+
+@pytest.mark.parametrize(
+    ("value", "token"),
+    [
+        ("eyJh.eyJz.c2ln", True),
+        ("eyJh.eyJz", False),
+        ("eyJh.a.b.c", False),
+        ("sk-rb-a.b.c", False),
+        ("", False),
+    ],
+)
+def test_a_token_is_told_by_its_form(value: str, token: bool) -> None:
+    assert is_token(value) is token
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": "Bearer sk-1"},
+        {"authorization": "bearer   sk-1 "},
+        {"x-api-key": " sk-1"},
+        {"authorization": "Bearer sk-1", "x-api-key": "sk-1"},
+        {"authorization": "Bearer ", "x-api-key": "sk-1"},
+        {"authorization": "Bearer sk-1", "x-api-key": ""},
+    ],
+)
+def test_either_header_carries_the_credential(headers: dict[str, str]) -> None:
+    assert presented_value(headers) == "sk-1"
+
+
+@pytest.mark.parametrize(
+    ("headers", "code"),
+    [
+        ({}, "missing_credential"),
+        ({"authorization": "", "x-api-key": " "}, "missing_credential"),
+        ({"authorization": "Bearer"}, "missing_credential"),
+        ({"authorization": "Basic dXNlcjpwYXNz"}, "invalid_credential"),
+        ({"authorization": "sk-1"}, "invalid_credential"),
+        ({"authorization": "Bearer sk-1", "x-api-key": "sk-2"}, "invalid_credential"),
+        ({"authorization": "Basic sk-1", "x-api-key": "sk-1"}, "invalid_credential"),
+        ({"authorization": "Bearer \xff", "x-api-key": "\xfe"}, "invalid_credential"),
+    ],
+)
+def test_no_or_no_clear_credential_is_refused(headers: dict[str, str], code: str) -> None:
+    with pytest.raises(Unauthenticated) as refused:
+        presented_value(headers)
+    assert refused.value.code == code
+    assert "sk-1" not in refused.value.message
+
+
+@pytest.mark.parametrize("code", ["no_policy", "policy_disabled", "project_disabled", "principal_disabled"])
+def test_a_refusal_forbids_creating(code: str) -> None:
+    require_creation(CREDENTIAL)
+    with pytest.raises(Forbidden) as refused:
+        require_creation(replace(CREDENTIAL, refusal=code))
+    assert (refused.value.http_status, refused.value.code) == (403, code)
