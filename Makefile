@@ -1,0 +1,67 @@
+# The two commands are `make run` and `make test`. Both need Python 3.11+ and make, nothing else.
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help run test check fmt lock clean lint types install python
+
+PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
+VENV := $(or $(VIRTUAL_ENV),.venv)
+BIN := $(VENV)/bin
+HOME_DIR := $(or $(RELAYBATCH_HOME),.relaybatch)
+LOCKED := requirements.txt requirements-dev.txt
+UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate
+# The type checker reads the settings, which ask for these; it connects to nothing.
+FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
+PYTEST := $(BIN)/python -m pytest -q -n auto
+
+help:
+	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
+	@echo "make test    everything that CI checks"
+	@echo "make check   the fast part of it"
+	@echo "make fmt     format the code"
+	@echo "make lock    pin the packages anew"
+	@echo "make clean   remove the demo's data and the caches"
+
+run: install
+	@exec $(BIN)/python -m relaybatch.quickstart
+
+test: lint types
+	@echo "tests: on a private PostgreSQL and Redis"
+	@$(PYTEST)
+
+check: lint types
+	@echo "tests: the fast ones"
+	@$(PYTEST) tests/unit tests/architecture
+
+lint: install
+	@echo "lint: ruff"
+	@$(BIN)/ruff check -q .
+	@$(BIN)/ruff format -q --check . || { echo "some files are not formatted: run make fmt" >&2; exit 1; }
+	@echo "imports: import-linter"
+	@$(BIN)/lint-imports --no-cache >$(VENV)/imports.log 2>&1 || { cat $(VENV)/imports.log >&2; exit 1; }
+
+types: install
+	@echo "types: mypy"
+	@$(FOR_TYPES) $(BIN)/mypy .
+
+fmt: install
+	@$(BIN)/ruff format .
+	@$(BIN)/ruff check -q --fix .
+
+lock: install
+	@echo "lock: requirements.txt and requirements-dev.txt"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check uv
+	@PATH="$(BIN):$$PATH" $(UV_COMPILE) requirements.in -o requirements.txt
+	@PATH="$(BIN):$$PATH" $(UV_COMPILE) requirements-dev.in -o requirements-dev.txt
+
+clean:
+	@if [ -d "$(HOME_DIR)" ]; then $(PYTHON) -m relaybatch.quickstart.forget "$(HOME_DIR)"; fi
+	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
+
+install: python
+	@VENV="$(VENV)" PYTHON="$(PYTHON)" sh .ci/install $(LOCKED)
+
+python:
+	@[ -n "$(PYTHON)" ] || { echo "no Python 3.11 or newer on PATH: install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1; }
