@@ -30,5 +30,6 @@ def database_from_url(url: str) -> dict[str, Any]:
         # Threads live as long as their process and keep their connection; a broken one is found before use.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"connect_timeout": 10, "server_side_binding": False, **options},
+        # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.
+        "OPTIONS": {"connect_timeout": 10, "prepare_threshold": 3, **options},
     }

@@ -22,3 +22,11 @@ django.setup()
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     _run.close()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_teardown() -> None:
+    """Before the tables are emptied: the thread that publishes for this process must be done with them."""
+    from batches.publish import finish_publishing
+
+    finish_publishing()

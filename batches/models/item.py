@@ -38,13 +38,13 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
         """`{batch: {state: count}}`, only states that occur."""
         rows = self.filter(batch_id__in=list(batch_ids)).order_by()
         counts: dict[uuid.UUID, dict[str, int]] = {}
-        for batch_id, state, count in rows.values_list("batch_id", "state").annotate(models.Count("*")):
+        for batch_id, state, count in rows.values_list("batch_id", "state").annotate(count=models.Count("*")):
             counts.setdefault(batch_id, {})[state] = count
         return counts
 
     def waiting_by_reason(self, batch: Batch) -> dict[str, int]:
         rows = self.filter(batch_id=batch.id, state=ItemState.AVAILABLE).exclude(waiting_reason="")
-        return dict(rows.order_by().values_list("waiting_reason").annotate(models.Count("*")))
+        return dict(rows.order_by().values_list("waiting_reason").annotate(count=models.Count("*")))
 
 
 class BatchItem(models.Model):
@@ -65,20 +65,20 @@ class BatchItem(models.Model):
     )
     idx = models.IntegerField()
     custom_id = models.TextField(null=True)  # noqa: DJ001 -- null where the dialect has none
-    state = models.CharField(max_length=10, choices=ItemState.choices, default=ItemState.AVAILABLE)
-    attempt = models.SmallIntegerField(default=0)
-    claim_no = models.IntegerField(default=0)
+    state = models.CharField(max_length=10, choices=ItemState.choices, db_default=ItemState.AVAILABLE)
+    attempt = models.SmallIntegerField(db_default=0)
+    claim_no = models.IntegerField(db_default=0)
     worker_id = models.UUIDField(null=True)
     published_at = models.DateTimeField(null=True)
     not_before = models.DateTimeField(null=True)
-    waiting_reason = models.CharField(max_length=20, blank=True, default="")
+    waiting_reason = models.CharField(max_length=20, blank=True, db_default="")
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     request_offset = models.BigIntegerField()
     request_length = models.IntegerField()
     response_length = models.BigIntegerField(null=True)
-    error_code = models.CharField(max_length=40, blank=True, default="")
-    error = models.TextField(blank=True, default="")
+    error_code = models.CharField(max_length=40, blank=True, db_default="")
+    error = models.TextField(blank=True, db_default="")
     upstream_status = models.SmallIntegerField(null=True)
     # The first 4 KiB of the upstream's error body, as bytes: text columns refuse NUL and half characters.
     upstream_error = models.BinaryField(null=True)

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
+from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 from batches.models.batch import Owner
 from relaybatch.ids import uuid7
+
+IDEMPOTENCY_HOURS = 24
+
+
+class WorkerQuerySet(models.QuerySet["Worker"]):
+    def alive(self) -> WorkerQuerySet:
+        return self.filter(seen_at__gte=Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S))
+
+    def dead(self) -> WorkerQuerySet:
+        return self.filter(seen_at__lt=Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S))
+
+    def live_slots(self) -> int:
+        return self.alive().aggregate(slots=models.Sum("slots"))["slots"] or 0
 
 
 class Worker(models.Model):
@@ -18,12 +35,22 @@ class Worker(models.Model):
     started_at = models.DateTimeField()
     seen_at = models.DateTimeField()
 
+    objects = WorkerQuerySet.as_manager()
+
     class Meta:
         ordering = ["-started_at", "id"]
         indexes = [models.Index(fields=["seen_at"], name="worker_seen")]
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}"
+
+
+class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
+    def fresh(self) -> IdempotencyKeyQuerySet:
+        return self.filter(created_at__gte=Now() - timedelta(hours=IDEMPOTENCY_HOURS))
+
+    def stale(self) -> IdempotencyKeyQuerySet:
+        return self.filter(created_at__lt=Now() - timedelta(hours=IDEMPOTENCY_HOURS))
 
 
 class IdempotencyKey(models.Model):
@@ -35,6 +62,8 @@ class IdempotencyKey(models.Model):
     status = models.SmallIntegerField()
     answer = models.BinaryField()
     created_at = models.DateTimeField()
+
+    objects = IdempotencyKeyQuerySet.as_manager()
 
     class Meta:
         indexes = [models.Index(fields=["created_at"], name="idempotency_age")]

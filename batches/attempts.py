@@ -1,0 +1,32 @@
+"""What an attempt says of itself in its usage event."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routing.call import Outcome, Target
+from routing.recheck import names_of
+from usage.events import Attempt, EventDraft, draft_event
+
+if TYPE_CHECKING:
+    from batches.claims import Claim
+    from routing.failures import Failure
+
+
+def facts_of(claim: Claim) -> Attempt:
+    return Attempt(
+        source="batch",
+        number=claim.attempt,
+        batch_id=claim.batch_id,
+        public_batch_id=claim.public_batch_id,
+        item_idx=claim.idx,
+        custom_id=claim.custom_id,
+    )
+
+
+def event_of(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
+    """The event of an attempt that ended outside `metered_send`: refused before it, or lost with its worker."""
+    names = names_of(claim.caller)
+    target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
+    outcome = Outcome(target=target, failure=failure, sent=sent)
+    return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=duration_ms)

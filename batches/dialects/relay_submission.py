@@ -1,0 +1,175 @@
+"""Relay's `{shape, requests: [body, …]}`: everything that can be told at submit is refused at submit."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.conf import settings
+from msgspec import UNSET, Raw, UnsetType
+
+from batches.dialects.wire import cut_requests
+from batches.strict_json import is_too_deep, too_deep
+from batches.submission import Submission
+from relaybatch.errors import InvalidRequest
+from routing.top_level import has_one_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from batches.dialects.wire import Wire
+
+SHAPES = ("openai", "openai_responses", "anthropic")
+PROBLEMS_NAMED = 100
+METADATA_PAIRS, METADATA_KEY_CHARACTERS, METADATA_VALUE_CHARACTERS = 16, 64, 512
+
+
+class _Item(msgspec.Struct):
+    """A good item, as far as submit looks into it."""
+
+    model: str
+    stream: bool | None = None
+
+
+class _AnyItem(msgspec.Struct):
+    model: Raw | UnsetType = UNSET
+    stream: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+
+
+_item = msgspec.json.Decoder(_Item)
+_any_item = msgspec.json.Decoder(_AnyItem)
+
+
+def relay_submission(wire: Wire) -> Submission:
+    """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
+    shape = _shape(wire)
+    requests = cut_requests(wire)
+    _require_count(requests)
+    _require_items(requests)
+    return Submission(
+        dialect="relay",
+        shape=shape,
+        requests=requests,
+        max_attempts=_whole_number(wire, "max_attempts", minimum=1, maximum=10) or 1,
+        on_rate_limit=_on_rate_limit(wire),
+        lifetime_seconds=_whole_number(wire, "expires_in_seconds", minimum=60, maximum=2_592_000),
+        metadata=_metadata(wire),
+    )
+
+
+def _shape(wire: Wire) -> str:
+    shape = _value(wire, "shape", str)
+    if shape not in SHAPES:
+        raise InvalidRequest(
+            f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
+        )
+    return str(shape)
+
+
+def _require_count(requests: Sequence[memoryview]) -> None:
+    limit = settings.RELAY_BATCH_MAX_ITEMS
+    if len(requests) > limit:
+        raise InvalidRequest(
+            f"`requests` has {len(requests)} items; at most {limit} are allowed.",
+            code="too_many_items",
+            param="requests",
+        )
+
+
+def _require_items(requests: Sequence[memoryview]) -> None:
+    problems = _problems(requests)
+    named = list(itertools.islice(problems, PROBLEMS_NAMED))
+    if not named:
+        return
+    more = sum(1 for _ in problems)
+    text = "; ".join(f"{param}: {problem}" for param, problem in named)
+    raise InvalidRequest(f"{text}; and {more} more." if more else f"{text}.", param=named[0][0])
+
+
+def _problems(requests: Sequence[memoryview]) -> Iterator[tuple[str, str]]:
+    """`(param, what is wrong)` of each bad item, one at a time and in order."""
+    for idx, request in enumerate(requests):
+        if is_too_deep(request, around=2):
+            raise too_deep(f"requests[{idx}]")
+        if not _is_good(request):
+            field, problem = _diagnosis(request)
+            yield f"requests[{idx}]{field}", problem
+
+
+def _is_good(request: memoryview) -> bool:
+    """Quick, for the 50,000 that are as they should be."""
+    try:
+        item = _item.decode(request)
+    except msgspec.ValidationError:
+        return False
+    return bool(item.model) and not item.stream and has_one_model(bytes(request))
+
+
+def _diagnosis(request: memoryview) -> tuple[str, str]:
+    try:
+        item = _any_item.decode(request)
+    except msgspec.ValidationError:
+        return "", "must be an object"
+    if item.model is UNSET:
+        hint = " (items with `params` are sent without `shape`)" if item.params is not UNSET else ""
+        return ".model", f"is missing{hint}"
+    if not has_one_model(bytes(request)):
+        return ".model", "stands there more than once"
+    model = bytes(item.model)
+    if not model.startswith(b'"'):
+        return ".model", "must be a string"
+    if model == b'""':
+        return ".model", "must not be empty"
+    return ".stream", "must be absent, null or false: a batch has nobody to stream to"
+
+
+def _value(wire: Wire, name: str, kind: type) -> Any:
+    """The member as a value of that kind; None when it is absent, or of another kind."""
+    if not wire.has(name):
+        return None
+    try:
+        return msgspec.json.decode(wire.part(name), type=kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _whole_number(wire: Wire, name: str, *, minimum: int, maximum: int) -> int | None:
+    if not wire.has(name):
+        return None
+    value = _value(wire, name, int)
+    if value is None or not minimum <= value <= maximum:
+        raise InvalidRequest(f"`{name}` must be a whole number from {minimum} to {maximum}.", param=name)
+    return int(value)
+
+
+def _on_rate_limit(wire: Wire) -> str:
+    if not wire.has("on_rate_limit"):
+        return "fail"
+    value = _value(wire, "on_rate_limit", str)
+    if value not in ("fail", "wait"):
+        raise InvalidRequest("`on_rate_limit` must be fail or wait.", param="on_rate_limit")
+    return str(value)
+
+
+def _metadata(wire: Wire) -> dict[str, str]:
+    if not wire.has("metadata"):
+        return {}
+    pairs: dict[str, str] | None = _value(wire, "metadata", dict[str, str])
+    if pairs is None or not _is_within_limits(pairs):
+        raise InvalidRequest(
+            f"`metadata` must be an object of at most {METADATA_PAIRS} pairs of strings, the keys of up to "
+            f"{METADATA_KEY_CHARACTERS} and the values of up to {METADATA_VALUE_CHARACTERS} characters.",
+            param="metadata",
+        )
+    if any("\0" in text for pair in pairs.items() for text in pair):
+        raise InvalidRequest("`metadata` must not hold the character U+0000.", param="metadata")
+    return pairs
+
+
+def _is_within_limits(pairs: dict[str, str]) -> bool:
+    return len(pairs) <= METADATA_PAIRS and all(
+        len(key) <= METADATA_KEY_CHARACTERS and len(value) <= METADATA_VALUE_CHARACTERS
+        for key, value in pairs.items()
+    )

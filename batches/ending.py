@@ -1,0 +1,44 @@
+"""The lock by which settling, cancelling and expiring agree on which transaction ends a batch.
+
+Whoever makes items final either shares the batch's lock and has seen, after getting it, that another item is
+still waiting; or holds it alone, and looks after its own change whether any item is left. Two last items settled at
+the same moment thus can't miss each other, and no counter row makes thousands of settling transactions queue.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+if TYPE_CHECKING:
+    import uuid
+
+LOCK_ALONE = "SELECT pg_advisory_xact_lock(%s)"
+LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%s)"
+
+_END_IF_OVER = """
+UPDATE batches_batch SET ended_at = clock_timestamp(), final_counts = (
+    SELECT coalesce(jsonb_object_agg(state, n), '{}') FROM (
+        SELECT state, count(*) AS n FROM batches_batchitem WHERE batch_id = %(batch)s GROUP BY state) AS counts)
+WHERE id = %(batch)s AND ended_at IS NULL AND NOT EXISTS (
+    SELECT FROM batches_batchitem WHERE batch_id = %(batch)s AND state IN ('available', 'running'))
+"""
+
+
+def lock_key(batch_id: uuid.UUID) -> int:
+    """The random half of the id, as PostgreSQL's signed 64 bits."""
+    return int.from_bytes(batch_id.bytes[8:], "big", signed=True)
+
+
+def lock_alone(batch_id: uuid.UUID) -> None:
+    """Until the end of the transaction, nobody else makes items of this batch final."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_ALONE, [lock_key(batch_id)])
+
+
+def end_if_over(batch_id: uuid.UUID) -> bool:
+    """Ends the batch when none of its items is open; true when this call did it. Needs `lock_alone`."""
+    with connection.cursor() as cursor:
+        cursor.execute(_END_IF_OVER, {"batch": batch_id})
+        return bool(cursor.rowcount)

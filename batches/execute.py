@@ -1,0 +1,124 @@
+"""One item's attempt: claim → check → send → settle. No transaction is open while it waits for the network."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from batches.attempts import event_of, facts_of
+from batches.claims import claim_item
+from batches.models import ItemState
+from batches.patience import patiently
+from batches.payloads import PayloadUnreadable, PayloadUnwritable, open_store
+from batches.settling import Settlement, settle
+from batches.verdict import failed
+from routing.call import Call
+from routing.failures import CallFailed, Failure
+from routing.faults import reach
+from routing.recheck import recheck
+from usage.metered import metered_send
+
+if TYPE_CHECKING:
+    import uuid
+
+    from batches.claims import Claim
+    from batches.running import RunningItems
+    from routing.call import Line
+    from usage.events import EventDraft
+
+logger = logging.getLogger(__name__)
+
+STORE_TRIES = 3
+STORE_PAUSE_SECONDS = 0.2
+
+
+def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
+    """Runs the item if it can be claimed. Safe to call for any id, any number of times, at the same moment.
+
+    Waits without end for a database that is away: an answer once received is kept until it can be settled.
+    """
+    claim = patiently(lambda: claim_item(item_id, worker_id=running.worker_id))
+    if claim is None:
+        return None
+    reach("after_claim")
+    with running.line_of(claim) as line:
+        settlement = _attempt(claim, line)
+    reach("before_settle")
+    settled = patiently(lambda: settle(claim, settlement))
+    reach("after_settle")
+    _log(claim, settlement, settled=settled)
+    return claim
+
+
+def _attempt(claim: Claim, line: Line) -> Settlement:
+    started = time.monotonic()
+    if claim.cancelled:
+        return Settlement(ItemState.CANCELLED, counted=False)
+    if claim.overdue:
+        return Settlement(ItemState.EXPIRED, counted=False)
+    try:
+        body = _request(claim)
+        standing = patiently(lambda: recheck(claim.caller))
+    except CallFailed as refused:
+        return _refused(claim, refused.failure, started)
+    call = _call(claim, body, line=line, started=started)
+    metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
+    if metered.outcome.failure:
+        return failed(claim, metered.outcome.failure, metered.event)
+    return _completed(claim, metered.outcome.body, metered.event)
+
+
+def _refused(claim: Claim, failure: Failure, started: float) -> Settlement:
+    duration_ms = int((time.monotonic() - started) * 1000)
+    return failed(claim, failure, event_of(claim, duration_ms=duration_ms, failure=failure, sent=False))
+
+
+def _call(claim: Claim, body: bytes, *, line: Line, started: float) -> Call:
+    seconds = settings.RELAY_BATCH_ITEM_TIMEOUT_S
+    return Call(
+        caller=claim.caller,
+        adapter=claim.shape,
+        body=body,
+        idempotency_key=str(claim.item_id),
+        deadline=started + seconds,
+        timeout_seconds=seconds,
+        line=line,
+        headers=claim.upstream_headers,
+    )
+
+
+def _request(claim: Claim) -> bytes:
+    try:
+        return open_store().read_request(
+            claim.batch_id, offset=claim.request_offset, length=claim.request_length
+        )
+    except PayloadUnreadable as error:
+        logger.warning("load input failed: %s", error, extra=claim.log_ids)
+        failure = Failure(
+            "load_input_failed", "load input: the request payload cannot be read", retryable=True
+        )
+        raise CallFailed(failure) from error
+
+
+def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
+    """Stores the response before the row says that there is one."""
+    for number in range(STORE_TRIES):
+        try:
+            open_store().put_response(claim.batch_id, idx=claim.idx, claim_no=claim.claim_no, body=body)
+        except PayloadUnwritable as error:
+            logger.warning("store result failed: %s", error, extra=claim.log_ids)
+            time.sleep(STORE_PAUSE_SECONDS * number)
+        else:
+            return Settlement(ItemState.COMPLETED, response_length=len(body), event=event)
+    failure = Failure("store_result_failed", "store result: the response cannot be stored", retryable=True)
+    return failed(claim, failure, replace(event, error_kind=failure.code))
+
+
+def _log(claim: Claim, settlement: Settlement, *, settled: bool) -> None:
+    code = settlement.failure.code if settlement.failure else ""
+    state = settlement.state.value if settled else "lost to another worker"
+    logger.info("item %s %s", state, code, extra=claim.log_ids)

@@ -1,0 +1,20 @@
+"""`manage.py sweeper`: publishes what is due or lost, takes items from dead workers, expires, removes."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from batches.sweeper import Sweeper
+
+
+class Command(BaseCommand):
+    help = "Run the sweeper until SIGTERM. Any number may run; one works at a time."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        sweeper = Sweeper()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: sweeper.stop())
+        sweeper.run()

@@ -1,0 +1,35 @@
+"""Waiting for a database that is away: without end, since no item may fail because of our own outage."""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+from django.db import InterfaceError, OperationalError, connection
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+LONGEST_PAUSE_SECONDS = 5.0
+# Django's for statements through its cursors, psycopg's for those of the fast path.
+AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+
+
+def patiently(do: Callable[[], T]) -> T:
+    """Calls `do` until the database answers. `do` must be safe to repeat: a commit may have succeeded unheard."""
+    pause = 0.1
+    while True:
+        try:
+            return do()
+        except AWAY as error:
+            logger.warning("the database is away, trying again: %s", type(error).__name__)
+            connection.close()
+        time.sleep(pause * (0.5 + random.random()))  # noqa: S311 -- spreads load, guards nothing
+        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

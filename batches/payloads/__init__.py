@@ -1,0 +1,16 @@
+"""Requests and responses of batches: where they live, and by which names.
+
+The requests of a batch are one object, an item is an offset and a length in it; each response is an object of its
+own, named by the claim that got it, so that a worker which lost its item can't overwrite anything.
+"""
+
+from batches.payloads.batch_payloads import BatchPayloads, open_store
+from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+
+__all__ = [
+    "BatchPayloads",
+    "PayloadStoreUnavailable",
+    "PayloadUnreadable",
+    "PayloadUnwritable",
+    "open_store",
+]

@@ -1,0 +1,103 @@
+"""A batch's payloads by name, on whichever store the settings choose."""
+
+from __future__ import annotations
+
+import functools
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+
+from batches.models import PayloadStoreMark
+from batches.payloads.database import DatabasePayloads
+from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.objects import DirectoryPayloads, ObjectPayloads
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from batches.payloads.store import PayloadStore
+
+RESPONSES_A_FOLDER = 1000
+
+
+def open_store() -> BatchPayloads:
+    """The deployment's store. Cheap to call; a directory that is missing is made."""
+    return _open(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
+
+
+@functools.lru_cache(maxsize=4)
+def _open(url: str, directory: str) -> BatchPayloads:
+    if url == "postgres:":
+        return BatchPayloads(DatabasePayloads())
+    if url:
+        return BatchPayloads(ObjectPayloads.at(url))
+    return BatchPayloads(DirectoryPayloads(Path(directory).absolute()))
+
+
+class BatchPayloads:
+    def __init__(self, store: PayloadStore) -> None:
+        self._store = store
+
+    def put_requests(self, batch_id: uuid.UUID, requests: Sequence[bytes | memoryview]) -> None:
+        self._store.put(f"{batch_id.hex}/requests", requests)
+
+    def read_request(self, batch_id: uuid.UUID, *, offset: int, length: int) -> bytes:
+        return self._store.read_range(f"{batch_id.hex}/requests", offset=offset, length=length)
+
+    def put_response(self, batch_id: uuid.UUID, *, idx: int, claim_no: int, body: bytes) -> None:
+        self._store.put(_response_name(batch_id, idx, claim_no), [body])
+
+    def read_response(self, batch_id: uuid.UUID, *, idx: int, claim_no: int) -> bytes:
+        return self._store.read(_response_name(batch_id, idx, claim_no))
+
+    def responses(self, batch_id: uuid.UUID, refs: Iterable[tuple[int, int]]) -> list[bytes | None]:
+        """The responses of a page of `(idx, claim_no)`, in order; None for one that cannot be read."""
+        return [self._response_or_none(batch_id, idx, claim_no) for idx, claim_no in refs]
+
+    def discard(self, batch_id: uuid.UUID) -> None:
+        self._store.remove_folder(batch_id.hex)
+
+    def folders(self) -> Iterator[str]:
+        return self._store.folders()
+
+    def check(self) -> None:
+        """Raises PayloadStoreUnavailable unless this is the store that the deployment's other processes use.
+
+        The first process to look writes the marker; a store that already has one is adopted by an empty database.
+        """
+        expected = PayloadStoreMark.objects.values_list("value", flat=True).first() or self._agree_on_mark()
+        found = self._store.read_mark()
+        if found is None:
+            raise PayloadStoreUnavailable("the payload store has lost its marker: is the volume mounted?")
+        if found != expected:
+            raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
+
+    def _agree_on_mark(self) -> str:
+        with transaction.atomic():
+            value = self._store.read_mark() or secrets.token_hex(16)
+            # A second process waits here for the first one's commit, and then finds its row and its marker.
+            mark, created = PayloadStoreMark.objects.get_or_create(id=1, defaults={"value": value})
+            if created and self._store.read_mark() is None:
+                self._write_mark(value)
+        return mark.value
+
+    def _write_mark(self, value: str) -> None:
+        try:
+            self._store.write_mark(value)
+        except PayloadUnwritable as error:
+            raise PayloadStoreUnavailable("the payload store cannot be written") from error
+
+    def _response_or_none(self, batch_id: uuid.UUID, idx: int, claim_no: int) -> bytes | None:
+        try:
+            return self.read_response(batch_id, idx=idx, claim_no=claim_no)
+        except PayloadUnreadable:
+            return None
+
+
+def _response_name(batch_id: uuid.UUID, idx: int, claim_no: int) -> str:
+    """Folders of a thousand, since directories of 50,000 files are slow to list."""
+    return f"{batch_id.hex}/responses/{idx // RESPONSES_A_FOLDER}/{idx}-{claim_no}"

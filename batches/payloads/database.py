@@ -1,0 +1,83 @@
+"""Payloads in PostgreSQL (`postgres:`): no shared volume needed, at the price of a larger database."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import DatabaseError, transaction
+from django.db.models.functions import Substr
+
+from batches.models import PayloadChunk
+from batches.payloads.errors import PayloadUnreadable, PayloadUnwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+CHUNK_BYTES = 1 << 20
+MARK = ".relaybatch-store"
+
+
+class DatabasePayloads:
+    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        try:
+            with transaction.atomic():
+                for number, chunk in enumerate(_chunks(parts)):
+                    PayloadChunk.objects.create(name=name, part=number, data=chunk)
+        except DatabaseError as error:
+            raise PayloadUnwritable(f"cannot write {name}") from error
+
+    def read(self, name: str) -> bytes:
+        try:
+            rows = PayloadChunk.objects.filter(name=name).order_by("part").values_list("data", flat=True)
+            parts = [bytes(data) for data in rows]
+        except DatabaseError as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+        if not parts:
+            raise PayloadUnreadable(f"{name} is missing")
+        return b"".join(parts)
+
+    def read_range(self, name: str, *, offset: int, length: int) -> bytes:
+        """Reads the parts that the range touches, the first from where it begins."""
+        first, last = offset // CHUNK_BYTES, max(offset, offset + length - 1) // CHUNK_BYTES
+        skip = offset - first * CHUNK_BYTES
+        rows = PayloadChunk.objects.filter(name=name, part__range=(first, last)).order_by("part")
+        try:
+            if first == last:
+                piece = rows.values_list(Substr("data", skip + 1, length), flat=True)
+                data = b"".join(bytes(part) for part in piece)
+            else:
+                whole = b"".join(bytes(part) for part in rows.values_list("data", flat=True))
+                data = whole[skip : skip + length]
+        except DatabaseError as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+        if len(data) != length:
+            raise PayloadUnreadable(f"{name} is too short")
+        return data
+
+    def remove_folder(self, folder: str) -> None:
+        PayloadChunk.objects.filter(name__startswith=f"{folder}/").delete()
+
+    def folders(self) -> Iterator[str]:
+        names = PayloadChunk.objects.filter(part=0, name__endswith="/requests").values_list("name", flat=True)
+        return (name.partition("/")[0] for name in names.iterator())
+
+    def read_mark(self) -> str | None:
+        row = PayloadChunk.objects.filter(name=MARK).first()
+        return bytes(row.data).decode("ascii") if row else None
+
+    def write_mark(self, mark: str) -> None:
+        self.put(MARK, [mark.encode("ascii")])
+
+
+def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:
+    """The parts' bytes in pieces of CHUNK_BYTES; one empty piece for nothing at all."""
+    buffer = bytearray()
+    sent = False
+    for part in parts:
+        buffer += part
+        while len(buffer) >= CHUNK_BYTES:
+            yield bytes(buffer[:CHUNK_BYTES])
+            del buffer[:CHUNK_BYTES]
+            sent = True
+    if buffer or not sent:
+        yield bytes(buffer)

@@ -1,0 +1,19 @@
+"""What can go wrong with payloads. Messages name objects, never what is in them."""
+
+from __future__ import annotations
+
+
+class PayloadError(Exception):
+    pass
+
+
+class PayloadUnreadable(PayloadError):  # noqa: N818 -- says what the payload is
+    """The object is missing, shorter than expected, or its store doesn't answer."""
+
+
+class PayloadUnwritable(PayloadError):  # noqa: N818
+    """Nothing was stored: full, read-only, or out of reach."""
+
+
+class PayloadStoreUnavailable(PayloadError):  # noqa: N818
+    """The store is missing, or is another one than the other processes of this deployment use."""

@@ -1,0 +1,132 @@
+"""Payloads in a directory shared by all replicas, or in an object store: both through obstore."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import LocalStore, ObjectStore, from_url
+
+from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+MARK = ".relaybatch-store"
+# What obstore raises; its FileNotFoundError and the like are OSErrors.
+STORE_ERRORS = (BaseError, OSError)
+
+
+class ObjectPayloads:
+    """Any store that obstore speaks to, by URL (`s3://bucket/prefix`); credentials from its environment."""
+
+    def __init__(self, store: ObjectStore) -> None:
+        self._store = store
+
+    @classmethod
+    def at(cls, url: str) -> ObjectPayloads:
+        return cls(from_url(url))
+
+    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        try:
+            obstore.put(self._store, name, parts[0] if len(parts) == 1 else iter(parts))
+        except STORE_ERRORS as error:
+            raise PayloadUnwritable(f"cannot write {name}") from error
+
+    def read(self, name: str) -> bytes:
+        try:
+            return bytes(obstore.get(self._store, name).bytes())
+        except STORE_ERRORS as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+
+    def read_range(self, name: str, *, offset: int, length: int) -> bytes:
+        try:
+            data = bytes(obstore.get_range(self._store, name, start=offset, length=length))
+        except STORE_ERRORS as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+        if len(data) != length:
+            raise PayloadUnreadable(f"{name} is too short")
+        return data
+
+    def remove_folder(self, folder: str) -> None:
+        try:
+            for objects in obstore.list(self._store, prefix=folder, chunk_size=1000):
+                obstore.delete(self._store, [entry["path"] for entry in objects])
+        except STORE_ERRORS as error:
+            raise PayloadUnwritable(f"cannot remove {folder}") from error
+
+    def folders(self) -> Iterator[str]:
+        listing = obstore.list_with_delimiter(self._store)
+        return iter([prefix.rstrip("/") for prefix in listing["common_prefixes"]])
+
+    def read_mark(self) -> str | None:
+        try:
+            return bytes(obstore.get(self._store, MARK).bytes()).decode("ascii", "replace")
+        except FileNotFoundError:
+            return None
+        except STORE_ERRORS as error:
+            raise PayloadStoreUnavailable("the payload store cannot be read") from error
+
+    def write_mark(self, mark: str) -> None:
+        self.put(MARK, [mark.encode("ascii")])
+
+
+class DirectoryPayloads(ObjectPayloads):
+    """A local or mounted directory: folders 0700, files 0600, and synced to disk before they count as stored."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        try:
+            _make_folder(root)
+        except OSError as error:
+            raise PayloadStoreUnavailable(
+                f"the payload directory cannot be made: {error.strerror}"
+            ) from error
+        super().__init__(LocalStore(root))
+
+    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        path = self._root / name
+        try:
+            _make_folder(path.parent)
+        except OSError as error:
+            raise PayloadUnwritable(f"cannot write {name}") from error
+        super().put(name, parts)
+        try:
+            _make_durable(path)
+        except OSError as error:
+            raise PayloadUnwritable(f"cannot write {name}") from error
+
+    def remove_folder(self, folder: str) -> None:
+        try:
+            shutil.rmtree(self._root / folder)
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise PayloadUnwritable(f"cannot remove {folder}") from error
+
+
+def _make_folder(path: Path) -> None:
+    """Like `mkdir -p`, but with 0700 for every folder that it makes."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    path.mkdir(mode=0o700, exist_ok=True)
+
+
+def _make_durable(path: Path) -> None:
+    """obstore renames a finished file into place, but neither syncs it nor sets its mode."""
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fchmod(file, 0o600)
+        os.fsync(file)
+    finally:
+        os.close(file)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

@@ -1,0 +1,34 @@
+"""The small interface that a payload store offers: objects by name, whole or not at all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+
+class PayloadStore(Protocol):
+    """Names are `/`-separated; the first part is a folder that is removed as a whole.
+
+    Errors of the library underneath become those of `batches.payloads.errors`.
+    """
+
+    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Stores the parts, one after the other, as one object. Durable on return."""
+
+    def read(self, name: str) -> bytes: ...
+
+    def read_range(self, name: str, *, offset: int, length: int) -> bytes:
+        """Exactly `length` bytes, else PayloadUnreadable."""
+
+    def remove_folder(self, folder: str) -> None:
+        """Safe to call twice, and for a folder that never was."""
+
+    def folders(self) -> Iterator[str]:
+        """Every top-level folder."""
+
+    def read_mark(self) -> str | None:
+        """The marker by which processes see that they share this store; None when there is none yet."""
+
+    def write_mark(self, mark: str) -> None: ...

@@ -1,0 +1,133 @@
+"""Publishing: a window of messages per owner, whatever the backlog.
+
+Every owner has the same window in one first-in-first-out queue, so that nobody's 50,000 items stand before another's
+ten, and the broker holds at most owners times window messages.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from batches import broker
+from batches.broker import BROKER_ERRORS
+from batches.models import Worker
+from batches.owners import lock_owner
+from batches.refill import Refiller
+from routing.faults import reach
+
+if TYPE_CHECKING:
+    import uuid
+
+logger = logging.getLogger(__name__)
+
+SMALLEST_WINDOW = 16
+
+# Oldest batch first, in the order of its items. The limit reads after the lock, so that two publishers
+# of one owner can't both fill the same room.
+_MARK_DUE = """
+WITH room AS (
+    SELECT greatest(0, %(window)s - count(*)) AS items FROM batches_batchitem
+    WHERE owner_id = %(owner)s AND (state = 'running' OR (state = 'available' AND published_at IS NOT NULL))
+), due AS (
+    SELECT id, batch_id, idx FROM batches_batchitem
+    WHERE owner_id = %(owner)s AND state = 'available' AND published_at IS NULL
+      AND (not_before IS NULL OR not_before <= clock_timestamp())
+    ORDER BY batch_id, idx LIMIT (SELECT items FROM room) FOR UPDATE SKIP LOCKED
+), marked AS (
+    UPDATE batches_batchitem i SET published_at = clock_timestamp() FROM due WHERE i.id = due.id RETURNING i.id
+)
+SELECT due.id FROM due JOIN marked USING (id) ORDER BY due.batch_id, due.idx
+"""
+
+_OWNERS_WITH_DUE_ITEMS = """
+SELECT DISTINCT b.owner_id FROM batches_batch b WHERE b.ended_at IS NULL AND EXISTS (
+    SELECT FROM batches_batchitem i
+    WHERE i.owner_id = b.owner_id AND i.batch_id = b.id AND i.state = 'available' AND i.published_at IS NULL
+      AND (i.not_before IS NULL OR i.not_before <= clock_timestamp()))
+"""
+
+# The queue is first in, first out: when it holds fewer messages than items wait in it, the oldest are missing
+# (lost, or fetched by a worker that has no free slot yet; the claim sorts out the double).
+_MARK_LOST = """
+WITH waiting AS (
+    SELECT id, published_at, count(*) OVER () AS total FROM batches_batchitem
+    WHERE state = 'available' AND published_at IS NOT NULL
+), lost AS (
+    SELECT id FROM waiting WHERE published_at < clock_timestamp() - interval '2 seconds'
+    ORDER BY published_at LIMIT (SELECT greatest(0, coalesce(max(total), 0) - %(queued)s) FROM waiting)
+)
+UPDATE batches_batchitem i SET published_at = clock_timestamp() FROM lost
+WHERE i.id = lost.id AND i.state = 'available' AND i.published_at IS NOT NULL RETURNING i.id
+"""
+
+
+def publish_soon(owner_id: int) -> None:
+    """Fills the owner's window in a moment, on a thread of its own: neither an answer nor a slot waits for it."""
+    _refiller.ask(owner_id)
+
+
+def finish_publishing() -> None:
+    """Publishes what was asked for and ends the thread; a later request starts it again."""
+    _refiller.rest()
+
+
+def publish_due(owner_id: int) -> int:
+    """Fills the owner's window now; the number of items published. The messages go out after the commit."""
+    with transaction.atomic():
+        lock_owner(owner_id)
+        item_ids = _marked(_MARK_DUE, {"owner": owner_id, "window": window()})
+    reach("in_publish")
+    return _send(item_ids)
+
+
+def publish_all_due() -> int:
+    """Fills every owner's window, as the sweeper does."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OWNERS_WITH_DUE_ITEMS)
+        owner_ids = [row[0] for row in cursor.fetchall()]
+    return sum(publish_due(owner_id) for owner_id in owner_ids)
+
+
+def publish_lost() -> int:
+    """Publishes again what the queue has lost; the number of messages sent.
+
+    The queue grows to the number of items that wait in it and no further, however often this runs.
+    """
+    try:
+        queued = broker.queue_length()
+    except BROKER_ERRORS:
+        logger.warning("the broker is away: lost messages are published when it is back")
+        return 0
+    return _send(_marked(_MARK_LOST, {"queued": queued}))
+
+
+def window() -> int:
+    """Published, unfinished items that an owner may have: by default twice the live slots."""
+    if settings.RELAY_BATCH_WINDOW is not None:
+        return int(settings.RELAY_BATCH_WINDOW)
+    return max(SMALLEST_WINDOW, 2 * Worker.objects.live_slots())
+
+
+def _marked(statement: str, parameters: dict[str, int]) -> list[uuid.UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(statement, parameters)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _send(item_ids: list[uuid.UUID]) -> int:
+    """A message that could not be sent counts as lost, and the sweeper finds it."""
+    if not item_ids:
+        return 0
+    try:
+        broker.send_messages(item_ids)
+    except BROKER_ERRORS:
+        logger.warning("the broker is away: %d items are published when it is back", len(item_ids))
+        return 0
+    return len(item_ids)
+
+
+_refiller = Refiller(publish_due)

@@ -1,0 +1,66 @@
+"""The items that this process runs, and the lines by which the watch thread can cut them."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from routing.call import Line
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from batches.claims import Claim
+
+
+@dataclass(frozen=True, slots=True)
+class RunningItem:
+    claim: Claim
+    line: Line
+    deadline: float
+
+
+class RunningItems:
+    """`worker_id`: the worker row under which they are claimed. `stopping`: the process takes nothing new."""
+
+    def __init__(self, worker_id: uuid.UUID) -> None:
+        self.worker_id = worker_id
+        self.stopping = False
+        self._lock = threading.Lock()
+        self._items: dict[uuid.UUID, RunningItem] = {}
+
+    @contextlib.contextmanager
+    def line_of(self, claim: Claim) -> Iterator[Line]:
+        deadline = time.monotonic() + settings.RELAY_BATCH_ITEM_TIMEOUT_S
+        item = RunningItem(claim, Line(), deadline)
+        with self._lock:
+            self._items[claim.item_id] = item
+        try:
+            yield item.line
+        finally:
+            with self._lock:
+                del self._items[claim.item_id]
+
+    def now(self) -> list[RunningItem]:
+        with self._lock:
+            return list(self._items.values())
+
+    def cut_overdue(self) -> None:
+        for item in self.now():
+            if time.monotonic() >= item.deadline:
+                item.line.cut("timeout")
+
+    def cut(self, item_ids: set[uuid.UUID], reason: str) -> None:
+        for item in self.now():
+            if item.claim.item_id in item_ids:
+                item.line.cut(reason)
+
+    def cut_all(self, reason: str) -> None:
+        for item in self.now():
+            item.line.cut(reason)

@@ -1,0 +1,139 @@
+"""JSON of a caller's, checked without being turned into values: 30 MB in well under 0.1 s.
+
+msgspec refuses NaN, half surrogates, trailing text and bad numbers even in what it skips. It does not look at the
+UTF-8 of skipped strings, and how deep it goes depends on the Python version: both are checked here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from relaybatch.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_DEPTH = 1000
+STEP_BYTES = 1 << 20
+# Naming the item at fault is a courtesy: past this many tokens (a second or so) the byte alone is named.
+TOKENS_TO_SEARCH = 2_000_000
+
+_BOM = codecs.BOM_UTF8
+_UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_WHERE = re.compile(r"^JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)$")
+_SURROGATE_ERRORS = ("invalid utf-16 surrogate pair", "unexpected end of hex escape")
+_HALF_AT_END = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}[^\\]{0,6}$")
+# Possessive quantifiers: strings are passed over without backtracking.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
+
+T = TypeVar("T")
+
+
+def decode_object(body: bytearray, decoder: msgspec.json.Decoder[T]) -> T:
+    """The body as the decoder's type, a struct of `msgspec.Raw` members. Raises InvalidRequest."""
+    if not body:
+        raise _invalid("The body is empty; a JSON object is expected.")
+    start = len(_BOM) if body.startswith(_BOM) else 0
+    text = memoryview(body)[start:]
+    _require_utf8(body)
+    try:
+        return decoder.decode(text)
+    except RecursionError as error:
+        raise too_deep() from error
+    except msgspec.ValidationError as error:
+        raise _invalid("The body must be a JSON object.") from error
+    except msgspec.DecodeError as error:
+        raise _malformed(str(error), body, start=start) from error
+
+
+def is_too_deep(text: bytes | memoryview, *, around: int) -> bool:
+    """Whether a valid JSON text, `around` levels deep in the body, nests over MAX_DEPTH. Instant for short ones."""
+    if len(text) <= MAX_DEPTH:
+        return False
+    whole = bytes(text)
+    if whole.count(b"[") + whole.count(b"{") <= MAX_DEPTH - around:
+        return False
+    depth = around
+    for token in _TOKEN.finditer(whole):
+        mark = token[0]
+        if mark in b"[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return True
+        elif mark in b"]}":
+            depth -= 1
+    return False
+
+
+def too_deep(param: str | None = None) -> InvalidRequest:
+    where = f"{param} is" if param else "The JSON is"
+    return InvalidRequest(
+        f"{where} nested too deep: at most {MAX_DEPTH} levels.", code="invalid_json", param=param
+    )
+
+
+def _invalid(message: str, *, param: str | None = None) -> InvalidRequest:
+    return InvalidRequest(message, code="invalid_json", param=param)
+
+
+def _require_utf8(body: bytearray) -> None:
+    """Decoded a piece at a time and thrown away: as one string, a body with emoji would take four times its size."""
+    if body.startswith(_UTF16_BOMS):
+        raise _invalid("The body is UTF-16; JSON is sent as UTF-8 (byte 0).")
+    decoder = codecs.getincrementaldecoder("utf-8")("strict")
+    view = memoryview(body)
+    for start in range(0, len(body), STEP_BYTES):
+        pending = len(decoder.getstate()[0])
+        end = start + STEP_BYTES
+        try:
+            decoder.decode(view[start:end], final=end >= len(body))
+        except UnicodeDecodeError as error:
+            at = start - pending + error.start
+            raise _invalid(
+                f"The body is not valid UTF-8 (byte {at}).", param=_item_at(body, end=at)
+            ) from error
+
+
+def _malformed(message: str, body: bytearray, *, start: int) -> InvalidRequest:
+    found = _WHERE.match(message)
+    if found:
+        what, at = found["what"], start + int(found["at"])
+    elif half := _HALF_AT_END.search(body[-16:]):
+        what, at = _SURROGATE_ERRORS[0], max(len(body) - 16, 0) + half.start()
+    else:
+        return _invalid("The body is no valid JSON: it ends too early.")
+    if what in _SURROGATE_ERRORS:
+        what = "half of a surrogate pair stands alone"
+    param = _item_at(body, end=at)
+    place = f"in {param}, byte {at}" if param else f"byte {at}"
+    return _invalid(f"The body is no valid JSON: {what} ({place}).", param=param)
+
+
+def _item_at(body: bytearray, *, end: int) -> str | None:
+    """`requests[3]` when byte `end` lies in that item, else None."""
+    depth, idx, inside = 0, 0, False
+    last_string = b""
+    for count, token in enumerate(_tokens_before(body, end)):
+        if count > TOKENS_TO_SEARCH:
+            return None
+        match token:
+            case b"[" | b"{":
+                depth += 1
+                if depth == 2:
+                    inside, idx = token == b"[" and last_string == b'"requests"', 0
+            case b"]" | b"}":
+                depth -= 1
+                inside = inside and depth >= 2
+            case b",":
+                idx += depth == 2
+            case _ if depth == 1:
+                last_string = token
+    return f"requests[{idx}]" if inside else None
+
+
+def _tokens_before(body: bytearray, end: int) -> Iterator[bytes]:
+    return (token[0] for token in _TOKEN.finditer(body, 0, end))

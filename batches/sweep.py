@@ -1,0 +1,82 @@
+"""The sweep: what no request and no settled item does by itself. Every part of it is safe to repeat."""
+
+from __future__ import annotations
+
+import logging
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from batches.attempts import event_of
+from batches.cancel import expire_batch
+from batches.claims import Claim, claims_of_dead_workers
+from batches.clock import database_now
+from batches.ending import end_if_over, lock_alone
+from batches.models import Batch
+from batches.publish import publish_all_due, publish_lost
+from batches.settling import settle
+from batches.verdict import failed
+from routing.failures import Failure
+
+logger = logging.getLogger(__name__)
+
+STEP = 500
+WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
+
+_SECONDS_TO_NEXT_DUE = """
+SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
+WHERE state = 'available' AND published_at IS NULL AND not_before IS NOT NULL
+"""
+_OVER_BUT_OPEN = """
+SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
+    SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND i.state IN ('available', 'running'))
+"""
+
+
+def seconds_to_next_due() -> float | None:
+    """Until the earliest `not_before`, by the database's clock; negative when it has passed, None without any."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SECONDS_TO_NEXT_DUE)
+        seconds = cursor.fetchone()[0]
+    return None if seconds is None else float(seconds)
+
+
+def sweep(*, may_declare_dead: bool) -> None:
+    """Overdue batches, items of dead workers, lost messages, due items."""
+    expire_overdue()
+    if may_declare_dead:
+        take_from_dead_workers()
+    publish_lost()
+    publish_all_due()
+
+
+def expire_overdue() -> None:
+    overdue = Batch.objects.open().filter(expires_at__lte=Now()).values_list("id", flat=True)
+    for batch_id in overdue.order_by("expires_at", "id")[:STEP]:
+        expire_batch(batch_id)
+
+
+def take_from_dead_workers() -> None:
+    """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded."""
+    for claim in claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, most=STEP):
+        logger.warning("the worker of a running item was lost", extra=claim.log_ids)
+        _settle_as_lost(claim)
+
+
+def end_finished() -> None:
+    """Ends batches without an open item. Settling does that by itself; this heals rows changed by hand."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OVER_BUT_OPEN)
+        batch_ids = [row[0] for row in cursor.fetchall()]
+    for batch_id in batch_ids:
+        with transaction.atomic():
+            lock_alone(batch_id)
+            end_if_over(batch_id)
+
+
+def _settle_as_lost(claim: Claim) -> None:
+    """Whether the dead worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
+    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
+    event = event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    settle(claim, failed(claim, WORKER_LOST, event))

@@ -1,0 +1,54 @@
+"""The one Celery task, and what a worker process does at its start and stop."""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from typing import Any
+
+from celery import shared_task
+from celery.signals import worker_init, worker_shutdown, worker_shutting_down
+from django.conf import settings
+
+from batches.execute import execute_item
+from batches.patience import AWAY, patiently
+from batches.publish import finish_publishing, publish_soon
+from batches.watch import Watch
+
+logger = logging.getLogger(__name__)
+
+_watches: list[Watch] = []
+
+
+@shared_task(name="batches.run_item", ignore_result=True)
+def run_item(*, item_id: str, **_: Any) -> None:
+    """Looks at one item and runs it if it is waiting. Further arguments are of newer publishers: no harm."""
+    items = _watches[-1].items
+    if items.stopping:
+        return
+    claim = execute_item(uuid.UUID(item_id), running=items)
+    if claim:
+        publish_soon(claim.owner_id)
+
+
+@worker_init.connect
+def start_watch(**_: Any) -> None:
+    watch = Watch(slots=settings.RELAY_BATCH_CONCURRENCY)
+    patiently(watch.start)
+    _watches.append(watch)
+
+
+@worker_shutting_down.connect
+def take_nothing_new(**_: Any) -> None:
+    for watch in _watches:
+        watch.take_nothing_new()
+
+
+@worker_shutdown.connect
+def leave(**_: Any) -> None:
+    finish_publishing()
+    for watch in _watches:
+        try:
+            watch.leave()
+        except AWAY:
+            logger.warning("the worker row stays; the sweeper removes it")

@@ -1,0 +1,55 @@
+"""What becomes of an item after an attempt: a pure decision, without a clock or a row.
+
+| outcome | attempts left | none left |
+| --- | --- | --- |
+| a usable answer | completed | completed |
+| its line was cut by a cancel | cancelled | cancelled |
+| a failure that may end differently next time | available, after a wait | discarded |
+| its worker stopped or died | available, at once | discarded |
+| any other failure | discarded | discarded |
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+from batches.models import ItemState
+from batches.settling import CANCELLED, Settlement
+
+if TYPE_CHECKING:
+    from batches.claims import Claim
+    from routing.failures import Failure
+    from usage.events import EventDraft
+
+FIRST_BACKOFF_SECONDS = 1.0
+LONGEST_BACKOFF_SECONDS = 60.0
+LONGEST_RETRY_AFTER_SECONDS = 900.0
+
+
+def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
+    """The settlement of an attempt that did not give a usable answer."""
+    if failure.code == CANCELLED.code:
+        return Settlement(ItemState.CANCELLED, failure=CANCELLED, event=event)
+    if not failure.retryable or claim.attempt >= claim.max_attempts:
+        return Settlement(ItemState.DISCARDED, failure=failure, event=event)
+    if failure.code == "worker_lost":
+        return Settlement(ItemState.AVAILABLE, waiting_reason="worker_stopped", event=event)
+    return Settlement(
+        ItemState.AVAILABLE, wait_seconds=_wait_seconds(claim, failure), waiting_reason="retry", event=event
+    )
+
+
+def _wait_seconds(claim: Claim, failure: Failure) -> float:
+    if failure.retry_after_seconds is not None:
+        return min(max(failure.retry_after_seconds, 0.0), LONGEST_RETRY_AFTER_SECONDS)
+    return backoff_seconds(claim.attempt, spread=random.random())  # noqa: S311 -- spreads load, guards nothing
+
+
+def backoff_seconds(attempt: int, *, spread: float) -> float:
+    """Full jitter: `spread` (0 to 1) of 1 s, doubled with each attempt, of 60 s at most.
+
+    >>> [backoff_seconds(attempt, spread=1.0) for attempt in (1, 2, 3, 7, 10)]
+    [1.0, 2.0, 4.0, 60.0, 60.0]
+    """
+    return spread * min(FIRST_BACKOFF_SECONDS * 2.0 ** (attempt - 1), LONGEST_BACKOFF_SECONDS)

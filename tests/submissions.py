@@ -1,0 +1,41 @@
+"""Batches for tests, accepted the way a request is, without the HTTP."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from batches.accept import accept_batch
+from batches.models import Batch
+from batches.submission import Submission
+from django.utils import timezone
+
+from routing.credentials import authenticate
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+
+def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:
+    return json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
+
+
+def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
+    """A Relay batch of these bodies (one `chat_body` when there are none)."""
+    submission = Submission(
+        **{
+            "dialect": "relay",
+            "shape": "openai",
+            "requests": bodies or (chat_body(),),
+            "max_attempts": 1,
+            "on_rate_limit": "fail",
+        }
+        | choices
+    )
+    accepted = accept_batch(
+        submission,
+        credential=authenticate(catalog.relay_key_value, now=timezone.now()),
+        idempotency=None,
+        render=lambda batch: (202, str(batch.id).encode()),
+    )
+    return Batch.objects.get(id=accepted.body.decode())
