@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from routing.durations import parse_duration
+from routing.keys import create_key
+from routing.management.answering import AnsweringCommand, named
+from routing.management.issued import issued_answer, issued_words
+from routing.models import Policy, ServiceAccount, User
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from django.core.management.base import CommandParser
+
+
+class Command(AnsweringCommand):
+    help = "Makes a relay key and shows its value, this once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        principal = parser.add_mutually_exclusive_group(required=True)
+        principal.add_argument("--service-account", metavar="NAME")
+        principal.add_argument("--user", metavar="NAME")
+        parser.add_argument("--policy", metavar="NAME", help="of the key's own; else its principal's counts")
+        parser.add_argument("--expires-in", metavar="SPAN", help="as 30d or 12h; else it never expires")
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        return issued_answer(
+            create_key(
+                principal=_principal(options),
+                policy=None if options["policy"] is None else named(Policy, options["policy"]),
+                expires_at=_expires_at(options["expires_in"]),
+            )
+        )
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        return issued_words(answer)
+
+
+def _principal(options: dict[str, Any]) -> ServiceAccount | User:
+    if options["user"] is not None:
+        return named(User, options["user"], field="username")
+    return named(ServiceAccount, options["service_account"])
+
+
+def _expires_at(span: str | None) -> datetime | None:
+    if span is None:
+        return None
+    try:
+        return timezone.now() + parse_duration(span)
+    except ValueError as error:
+        raise CommandError(f"--expires-in: {error}") from error

@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from routing.management.answering import AnsweringCommand, named
+from routing.models import Policy, Project
+from routing.users import UserRefused, create_user
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+
+class Command(AnsweringCommand):
+    help = "Makes a user who may call; without a password, until an admin sets one."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("name", metavar="NAME")
+        parser.add_argument("--project", metavar="P", required=True)
+        parser.add_argument("--policy", metavar="Q", required=True)
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        project, policy = named(Project, options["project"]), named(Policy, options["policy"])
+        try:
+            user = create_user(name=options["name"], project=project, policy=policy)
+        except UserRefused as refused:
+            raise CommandError(str(refused)) from refused
+        return {"id": str(user.pk)}
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        return f"user {answer['id']} is created; set a password in the admin if they should log in"

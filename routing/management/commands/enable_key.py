@@ -1,0 +1,17 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routing.keys import enable_key
+from routing.management.switching import SwitchingCommand
+
+if TYPE_CHECKING:
+    import uuid
+
+
+class Command(SwitchingCommand):
+    help = "Lets a disabled relay key work again."
+    done = "enabled"
+
+    def switch(self, identifier: uuid.UUID) -> None:
+        enable_key(key_id=identifier)

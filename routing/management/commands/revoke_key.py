@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils import timezone
+
+from routing.keys import revoke_key
+from routing.management.switching import SwitchingCommand
+
+if TYPE_CHECKING:
+    import uuid
+
+
+class Command(SwitchingCommand):
+    help = "Stops a relay key for good."
+    done = "revoked"
+
+    def switch(self, identifier: uuid.UUID) -> None:
+        revoke_key(key_id=identifier, now=timezone.now())

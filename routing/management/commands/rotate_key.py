@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from routing.keys import MAX_GRACE_SECONDS, KeyRefused, rotate_key
+from routing.management.answering import AnsweringCommand, key_id
+from routing.management.issued import issued_answer, issued_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+
+class Command(AnsweringCommand):
+    help = "Gives a relay key a new value and shows it, this once. The value before works on for the grace period."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", metavar="ID")
+        parser.add_argument("--grace-seconds", metavar="N", type=int, default=0)
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        grace = options["grace_seconds"]
+        if not 0 <= grace <= MAX_GRACE_SECONDS:
+            raise CommandError(f"--grace-seconds: expected 0 to {MAX_GRACE_SECONDS}")
+        try:
+            return issued_answer(
+                rotate_key(key_id=key_id(options["id"]), grace_seconds=grace, now=timezone.now())
+            )
+        except KeyRefused as refused:
+            raise CommandError(str(refused)) from refused
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        return issued_words(answer)

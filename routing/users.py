@@ -1,0 +1,33 @@
+"""People who may call, beside the service accounts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+
+from routing.models import User
+
+if TYPE_CHECKING:
+    from routing.models import Policy, Project
+
+
+class UserRefused(Exception):  # noqa: N818 -- one sentence for the operator
+    """The name is taken or has no acceptable form."""
+
+
+def create_user(*, name: str, project: Project, policy: Policy) -> User:
+    """Without a usable password: an admin sets one. Raises UserRefused."""
+    user = User(username=name, project=project, policy=policy)
+    user.set_unusable_password()
+    try:
+        user.clean_fields(exclude=["password"])
+    except ValidationError as error:
+        raise UserRefused(f"user {name!r}: {' '.join(error.messages)}") from error
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError as error:
+        raise UserRefused(f"user {name!r} exists already") from error
+    return user
