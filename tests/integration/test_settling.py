@@ -176,7 +176,8 @@ def test_a_cancel_at_the_moment_of_the_last_settle_leaves_every_item_in_one_fina
         claim = claim_item(first, worker_id=uuid7())
         assert claim
         retry = failed(claim, Failure("upstream_status", "x", retryable=True), event_of(claim))
-        all_at_once([lambda c=claim, r=retry: settle(c, r), lambda b=batch: cancel_batch(b)])  # type: ignore[misc]
+        calls = [functools.partial(settle, claim, retry), functools.partial(cancel_batch, batch)]
+        all_at_once(calls)
         batch.refresh_from_db()
         assert batch.ended_at is not None
         assert batch.final_counts == {"cancelled": 2}

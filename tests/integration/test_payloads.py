@@ -1,0 +1,104 @@
+"""The payload store, in a directory and in the database."""
+
+from __future__ import annotations
+
+import stat
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.models import PayloadStoreMark
+from batches.payloads import BatchPayloads, PayloadStoreUnavailable, PayloadUnreadable, open_store
+from batches.payloads.database import CHUNK_BYTES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from pytest_django.fixtures import SettingsWrapper
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+BATCH = uuid.UUID(int=7)
+
+
+@pytest.fixture(params=["directory", "database"])
+def store(request: pytest.FixtureRequest, settings: SettingsWrapper, tmp_path: Path) -> BatchPayloads:
+    settings.RELAY_BATCH_PAYLOAD_URL = "postgres:" if request.param == "database" else ""
+    settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "payloads")
+    return open_store()
+
+
+@pytest.fixture
+def directory(settings: SettingsWrapper, tmp_path: Path) -> Path:
+    settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "payloads")
+    return tmp_path / "payloads"
+
+
+def test_a_request_is_read_by_offset_and_length(store: BatchPayloads) -> None:
+    store.put_requests(BATCH, [b'{"a":1}', memoryview(b'{"b":2}')])
+    assert store.read_request(BATCH, offset=7, length=7) == b'{"b":2}'
+
+
+@pytest.mark.parametrize("offset", [0, CHUNK_BYTES - 3, CHUNK_BYTES, 2 * CHUNK_BYTES - 1])
+def test_a_range_may_cross_the_pieces_that_a_store_cuts(store: BatchPayloads, offset: int) -> None:
+    body = bytes(range(256)) * (CHUNK_BYTES // 100)
+    store.put_requests(BATCH, [body])
+    assert store.read_request(BATCH, offset=offset, length=7) == body[offset : offset + 7]
+
+
+def test_a_request_that_is_too_short_is_unreadable(store: BatchPayloads) -> None:
+    store.put_requests(BATCH, [b"{}"])
+    with pytest.raises(PayloadUnreadable):
+        store.read_request(BATCH, offset=0, length=3)
+
+
+def test_responses_come_back_byte_for_byte_and_missing_ones_as_none(store: BatchPayloads) -> None:
+    store.put_response(BATCH, idx=1, claim_no=2, body=b'{"x": 1.0}\n')
+    assert store.responses(BATCH, [(0, 1), (1, 2), (1, 3)]) == [None, b'{"x": 1.0}\n', None]
+
+
+def test_discarding_a_batch_removes_all_of_it_and_may_be_repeated(store: BatchPayloads) -> None:
+    store.put_requests(BATCH, [b"{}"])
+    store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
+    assert list(store.folders()) == [BATCH.hex]
+    store.discard(BATCH)
+    store.discard(BATCH)
+    assert list(store.folders()) == []
+    assert store.responses(BATCH, [(0, 1)]) == [None]
+
+
+def test_a_new_deployment_marks_its_store_once(store: BatchPayloads) -> None:
+    store.check()
+    mark = PayloadStoreMark.objects.get().value
+    store.check()
+    assert PayloadStoreMark.objects.get().value == mark
+
+
+def test_files_and_folders_are_for_the_owner_alone(directory: Path) -> None:
+    open_store().put_response(BATCH, idx=0, claim_no=1, body=b"{}")
+    paths = [directory, *directory.rglob("*")]
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+def test_a_directory_that_lost_its_marker_is_not_the_store(directory: Path) -> None:
+    open_store().check()
+    next(directory.glob(".relaybatch-store")).unlink()
+    with pytest.raises(PayloadStoreUnavailable, match="marker"):
+        open_store().check()
+
+
+def test_a_directory_of_another_deployment_is_not_the_store(directory: Path) -> None:
+    open_store().check()
+    (directory / ".relaybatch-store").write_text("another")
+    with pytest.raises(PayloadStoreUnavailable, match="not the one"):
+        open_store().check()
+
+
+def test_an_empty_database_adopts_the_directory_that_it_finds(directory: Path) -> None:
+    directory.mkdir()
+    (directory / ".relaybatch-store").write_text("earlier")
+    open_store().check()
+    assert PayloadStoreMark.objects.get().value == "earlier"
