@@ -1,0 +1,72 @@
+"""What the demo asks of its own web server, as any caller would."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import requests
+
+from relaybatch.quickstart.errors import QuickstartError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TIMEOUT_SECONDS = 30
+UNAUTHORIZED = 401
+REFUSED = 400
+SERVER_ERROR = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    status: int
+    text: str
+
+    def value(self) -> dict[str, Any]:
+        """The JSON object of a good answer; `QuickstartError` with the answer's own words otherwise."""
+        if self.status >= REFUSED:
+            raise QuickstartError(f"the demo's own request was refused with {self.status}: {self.text[:300]}")
+        content: dict[str, Any] = json.loads(self.text)
+        return content
+
+
+class Client:
+    def __init__(self, base_url: str) -> None:
+        self._base_url = base_url
+        self._session = requests.Session()
+        self._session.trust_env = False
+        """A proxy of the environment has no business between us and our own port."""
+
+    def close(self) -> None:
+        self._session.close()
+
+    def use_key(self, relay_key: str) -> None:
+        self._session.headers["Authorization"] = f"Bearer {relay_key}"
+
+    def is_ready(self) -> bool:
+        try:
+            return self._request("GET", "/readyz").status < SERVER_ERROR
+        except requests.RequestException:
+            return False
+
+    def key_works(self) -> bool:
+        answer = self._request("GET", "/v1/batches?dialect=relay&limit=1")
+        return answer.status != UNAUTHORIZED and bool(answer.value())
+
+    def submit(self, body: Path) -> str:
+        """The new batch's id."""
+        return str(self._request("POST", "/v1/batches", data=body.read_bytes()).value()["id"])
+
+    def status(self, batch_id: str) -> dict[str, Any]:
+        return self._request("GET", f"/v1/batches/{batch_id}?items=false").value()
+
+    def results(self, batch_id: str) -> list[dict[str, Any]]:
+        path = f"/v1/batches/{batch_id}/results?include=usage"
+        results: list[dict[str, Any]] = self._request("GET", path).value()["results"]
+        return results
+
+    def _request(self, method: str, path: str, *, data: bytes | None = None) -> Answer:
+        answer = self._session.request(method, self._base_url + path, data=data, timeout=TIMEOUT_SECONDS)
+        return Answer(status=answer.status_code, text=answer.text)

@@ -1,0 +1,173 @@
+"""`make run`: everything on one machine, from nothing to a finished sample batch, until Ctrl-C."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from relaybatch.quickstart import procfile, report
+from relaybatch.quickstart.client import Client
+from relaybatch.quickstart.commands import manage
+from relaybatch.quickstart.demo_catalog import write_catalog
+from relaybatch.quickstart.environment import demo_environment
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.kept_secrets import KeptSecrets, keep_relay_key, kept_secrets
+from relaybatch.quickstart.processes import free_port
+from relaybatch.quickstart.sample import run_samples, say
+from relaybatch.quickstart.servers import PrivatePostgres, PrivateRedis, locked_home
+from relaybatch.quickstart.supervised import SupervisedProcesses
+
+if TYPE_CHECKING:
+    from relaybatch.quickstart.interruption import Interruption
+
+ROOT = Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples"
+ADMIN_NAME = "admin"
+SERVICE_ACCOUNT = "demo"
+READY_SECONDS = 60.0
+ECHO_DELAY_MS = "200"
+"""Long enough for the progress to be seen."""
+
+
+def run_demo(*, home: Path, port: int, interruption: Interruption) -> None:
+    """Never returns: `Stopped` ends it, or `QuickstartError`; what it started is gone by then."""
+    refuse_taken_port(port)
+    with contextlib.ExitStack() as closing:
+        closing.enter_context(locked_home(home))
+        kept = kept_secrets(home)
+        demo = Demo(
+            home=home,
+            base_url=f"http://127.0.0.1:{port}",
+            kept=kept,
+            environment=demo_environment(os.environ, home=home, port=port, kept=kept),
+            interruption=interruption,
+        )
+        demo.start_servers(closing)
+        processes = demo.supervised(closing)
+        demo.prepare(processes)
+        for name, command in procfile.commands(ROOT / "Procfile").items():
+            interruption.check()
+            say(f"process    {name}: {' '.join(command)}")
+            processes.start(name, command, environment=demo.environment)
+        demo.show(processes)
+        while True:
+            processes.check()
+            interruption.pause()
+
+
+def refuse_taken_port(port: int) -> None:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as problem:
+            raise QuickstartError(
+                f"port {port} cannot be used ({problem.strerror}): set PORT to another"
+            ) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    home: Path
+    base_url: str
+    kept: KeptSecrets
+    environment: dict[str, str]
+    """Completed by `start_servers`."""
+    interruption: Interruption
+
+    def start_servers(self, closing: contextlib.ExitStack) -> None:
+        """A private one for each address that is not in the environment."""
+        closing.callback(say, "stopped")
+        for variable, what, server in (
+            ("DATABASE_URL", "PostgreSQL", PrivatePostgres(self.home, durable=True)),
+            ("REDIS_URL", "Redis", PrivateRedis(self.home)),
+        ):
+            self.interruption.check()
+            if self.environment.get(variable):
+                say(f"server     {what} of {variable}")
+                continue
+            say(f"server     a private {what} in {self.home}")
+            closing.callback(server.stop)
+            server.start()
+            self.environment[variable] = server.url
+
+    def supervised(self, closing: contextlib.ExitStack) -> SupervisedProcesses:
+        grace_seconds = float(self.environment.get("RELAY_SHUTDOWN_GRACE_S") or 30)
+        processes = SupervisedProcesses(home=self.home, directory=ROOT, grace_seconds=grace_seconds)
+        closing.callback(processes.stop)
+        self.interruption.when_in_a_hurry(processes.kill)
+        return processes
+
+    def prepare(self, processes: SupervisedProcesses) -> None:
+        """Tables, echo upstream, catalog and admin; all of it harmless when it is there already."""
+        say("database   migrating")
+        self._manage("migrate", "--noinput")
+        echo_port = free_port()
+        say(f"upstream   an echo server on port {echo_port}")
+        command = [sys.executable, "-m", "relaybatch.quickstart.echo", "--port", str(echo_port)]
+        processes.start("echo", command, environment={"ECHO_DELAY_MS": ECHO_DELAY_MS} | self.environment)
+        say("catalog    examples/catalog.yaml")
+        catalog = self.home / "catalog.json"
+        echo_url = f"http://127.0.0.1:{echo_port}"
+        write_catalog(catalog, examples=EXAMPLES, echo_url=echo_url, environment=self.environment)
+        self._manage("apply", str(catalog))
+        self._make_admin()
+
+    def show(self, processes: SupervisedProcesses) -> None:
+        """The sample batches from submission to results, and how to go on."""
+        with contextlib.closing(Client(self.base_url)) as client:
+            self._wait_until_ready(client, processes)
+            relay_key = self._working_key(client)
+            run_samples(client, examples=EXAMPLES, interruption=self.interruption, check=processes.check)
+        lines = report.closing(
+            base_url=self.base_url,
+            relay_key=relay_key,
+            admin=(ADMIN_NAME, self.kept.admin_password),
+            logs=self.home / "logs",
+        )
+        say("\n".join(lines))
+
+    def _make_admin(self) -> None:
+        login = {
+            "DJANGO_SUPERUSER_USERNAME": ADMIN_NAME,
+            "DJANGO_SUPERUSER_EMAIL": "admin@localhost",
+            "DJANGO_SUPERUSER_PASSWORD": self.kept.admin_password,
+        }
+        try:
+            self._manage("createsuperuser", "--noinput", more=login)
+        except QuickstartError as problem:
+            if "already taken" not in str(problem):
+                raise
+
+    def _wait_until_ready(self, client: Client, processes: SupervisedProcesses) -> None:
+        deadline = time.monotonic() + READY_SECONDS
+        while not client.is_ready():
+            processes.check()
+            if time.monotonic() > deadline:
+                raise QuickstartError(
+                    f"web is not ready after {READY_SECONDS:.0f} s: see {self.home / 'logs'}"
+                )
+            self.interruption.pause()
+
+    def _working_key(self, client: Client) -> str:
+        """The one of the first start; a new one when this database does not know it."""
+        if self.kept.relay_key:
+            client.use_key(self.kept.relay_key)
+            if client.key_works():
+                return self.kept.relay_key
+        made = json.loads(self._manage("create_key", "--service-account", SERVICE_ACCOUNT, "--json"))
+        relay_key = str(made["key"])
+        keep_relay_key(self.home, relay_key=relay_key)
+        client.use_key(relay_key)
+        return relay_key
+
+    def _manage(self, *arguments: str, more: dict[str, str] | None = None) -> str:
+        environment = self.environment | (more or {})
+        return manage(*arguments, root=ROOT, environment=environment, interruption=self.interruption)

@@ -1,0 +1,16 @@
+"""The processes of a deployment, from the one place that names them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def commands(path: Path) -> dict[str, list[str]]:
+    """Name to command, in the file's order."""
+    lines = (line.strip() for line in path.read_text().splitlines())
+    pairs = (line.partition(":") for line in lines if line and not line.startswith("#"))
+    return {name.strip(): shlex.split(command) for name, _, command in pairs}
