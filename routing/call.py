@@ -39,6 +39,7 @@ class Line:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
+        self._cut = threading.Event()
         self.cut_reason: str | None = None
 
     def attach(self, sock: socket.socket) -> None:
@@ -47,15 +48,22 @@ class Line:
             if self.cut_reason is not None:
                 _shut(sock)
 
-    def detach(self) -> None:
+    def detach(self, sock: socket.socket | None = None) -> None:
+        """Forgets the socket that is attached; when `sock` is given, only if it is that one."""
         with self._lock:
-            self._socket = None
+            if sock is None or sock is self._socket:
+                self._socket = None
 
     def cut(self, reason: str) -> None:
         with self._lock:
             self.cut_reason = self.cut_reason or reason
+            self._cut.set()
             if self._socket is not None:
                 _shut(self._socket)
+
+    def pause(self, seconds: float) -> None:
+        """Waits, but not beyond a cut."""
+        self._cut.wait(seconds)
 
 
 def _shut(sock: socket.socket) -> None:

@@ -1,0 +1,10 @@
+"""The wire shapes of calls, by the name that bindings and items carry. One file each (see shape.py)."""
+
+from routing.adapters import anthropic, openai, openai_responses
+from routing.adapters.shape import Adapter
+
+ADAPTERS: dict[str, Adapter] = {
+    adapter.name: adapter for adapter in (openai.ADAPTER, openai_responses.ADAPTER, anthropic.ADAPTER)
+}
+
+__all__ = ["ADAPTERS", "Adapter"]

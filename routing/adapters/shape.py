@@ -1,0 +1,79 @@
+"""What an adapter is, and the parts that adapters share. Nothing here or beside it knows Django.
+
+An adapter is a value of four functions, and the fields that a real answer has. To add a vendor: one file with
+one such value, and its line in `routing/adapters/__init__.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from routing.top_level import with_model
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from routing.call import Tokens
+
+MAX_COUNT = 2**63 - 1
+"""What a bigint holds. A count beyond it is nobody's real usage, and is not believed."""
+
+
+class Body(Protocol):
+    def __call__(self, body: bytes, *, model: str, upstream_name: str) -> bytes: ...
+
+
+class Headers(Protocol):
+    def __call__(self, secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Adapter:
+    """`path`: the host's base URL to the URL of a call. `headers`: what authenticates, and what the vendor wants.
+    `body`: the caller's bytes to the upstream's. `usage`: the answer's `usage` value, however odd, to tokens, or
+    None where they cannot be told; it never raises.
+
+    `answer_fields`: an answer with an `error` and none of these is an error, whatever its status says.
+    """
+
+    name: str
+    path: Callable[[str], str]
+    headers: Headers
+    body: Body
+    usage: Callable[[Any], Tokens | None]
+    answer_fields: frozenset[str]
+
+
+def under(path: str) -> Callable[[str], str]:
+    """`/v1/…` below a base URL; a base URL that already ends in `/v1` is not given a second one."""
+
+    def url(base_url: str) -> str:
+        return base_url.rstrip("/").removesuffix("/v1") + path
+
+    return url
+
+
+def bearer(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
+    return {"Authorization": f"Bearer {secret}"}
+
+
+def renamed(body: bytes, *, model: str, upstream_name: str) -> bytes:
+    """Byte for byte, but for the model's name where the upstream has another one."""
+    return body if model == upstream_name else with_model(body, upstream_name)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def count(value: Any) -> int | None:
+    """A whole number that can be one of tokens; None for everything else that JSON can hold."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
+        return value
+    return None
+
+
+def part(value: Any, *, of: int) -> int:
+    """A detail of a count. Vendors leave it out or write null: 0. It is never more than its whole."""
+    return min(count(value) or 0, of)

@@ -1,0 +1,212 @@
+"""One HTTP request to an upstream and its whole answer, within a deadline and a number of bytes."""
+
+from __future__ import annotations
+
+import io
+import ipaddress
+import threading
+import time
+from dataclasses import dataclass, field
+from http.client import HTTPException
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from requests import PreparedRequest
+from requests.exceptions import SSLError
+from requests.utils import get_environ_proxies
+from urllib3.exceptions import DecodeError, HTTPError
+
+from routing.connections import Trip, transport
+from routing.dialling import is_link_local
+from routing.failures import UPSTREAM_ERROR_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+FIXED_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "gzip, deflate",
+    "User-Agent": "relaybatch",
+}
+DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
+
+_CHUNK_BYTES = 65_536
+_PREPARED_PER_THREAD = 64
+_WHAT_HTTP_RAISES = (OSError, ValueError, HTTPError, HTTPException)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """`headers` authenticate; they stay the same from one item to the next."""
+
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    idempotency_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """`body` is whole when `flaw` is empty and the status 2xx; else its first 4 KiB, as much as came.
+
+    `flaw`: in a few words, why the answer cannot be read. `lost`: because the connection broke.
+    """
+
+    status: int
+    body: bytes = field(default=b"", repr=False)
+    retry_after: str | None = None
+    flaw: str = ""
+    lost: bool = False
+
+
+class NotConnected(Exception):  # noqa: N818
+    """Nothing was sent. The words say why, and name no address."""
+
+
+class Interrupted(Exception):  # noqa: N818
+    """`reason`: `timeout`, or what the line was cut with."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+def post(request: Request, *, trip: Trip, max_bytes: int, trust_env_proxies: bool) -> Reply:
+    """Raises NotConnected and Interrupted; everything else that can go wrong is told by the Reply.
+
+    The trip says whether anything was sent.
+    """
+    raise_if_interrupted(trip)
+    with trip:
+        try:
+            raw = (
+                transport()
+                .send(
+                    _prepared(request),
+                    stream=True,
+                    timeout=trip.remaining(),
+                    proxies=_proxies(request.url) if trust_env_proxies else None,
+                )
+                .raw
+            )
+            return _Reading(raw, trip=trip, max_bytes=max_bytes).reply()
+        except _WHAT_HTTP_RAISES as error:
+            # Not chained: what the libraries raise may hold headers.
+            raise_if_interrupted(trip)
+            if not trip.connected:
+                raise NotConnected(trip.trouble or _trouble(error)) from None
+            return Reply(status=0, flaw="the connection was lost before an answer", lost=True)
+
+
+def raise_if_interrupted(trip: Trip) -> None:
+    if trip.line.cut_reason is not None:
+        raise Interrupted(trip.line.cut_reason)
+    if time.monotonic() >= trip.deadline:
+        raise Interrupted("timeout")
+
+
+class _Reading:
+    """Reads the body behind a status line and headers."""
+
+    def __init__(self, raw: Any, *, trip: Trip, max_bytes: int) -> None:
+        self._raw = raw
+        self._trip = trip
+        self._max_bytes = max_bytes
+        self._status = int(raw.status)
+        self._read = io.BytesIO()
+        encoding = str(raw.headers.get("content-encoding", ""))
+        self._decode = all(part.strip().lower() in DECODED for part in encoding.split(","))
+
+    def reply(self) -> Reply:
+        if not 200 <= self._status < 300:
+            return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="")
+        if not self._decode:
+            return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="a content encoding that was not asked for")
+        if str(self._raw.headers.get("content-type", "")).lower().startswith("text/event-stream"):
+            return self._ended(limit=1, flaw="an event stream")
+        too_large = f"larger than {self._max_bytes} bytes"
+        if (self._raw.length_remaining or 0) > self._max_bytes:
+            return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw=too_large)
+        return self._whole(too_large)
+
+    def _whole(self, too_large: str) -> Reply:
+        try:
+            if self._stream(limit=self._max_bytes + 1) > self._max_bytes:
+                return self._flawed(too_large)
+        except DecodeError:
+            return self._flawed("its content encoding is broken")
+        except _WHAT_HTTP_RAISES:
+            raise_if_interrupted(self._trip)
+            return self._flawed("cut short", lost=True)
+        if self._raw.length_remaining is None and not self._raw.chunked:
+            # Only the end of the connection ends this body: a cut of ours looks the same.
+            raise_if_interrupted(self._trip)
+        return Reply(status=self._status, body=self._read.getvalue())
+
+    def _ended(self, *, limit: int, flaw: str) -> Reply:
+        """An answer of which only the beginning is of interest, and only if it is there."""
+        try:
+            self._stream(limit=limit)
+        except _WHAT_HTTP_RAISES:
+            raise_if_interrupted(self._trip)
+        return self._flawed(flaw)
+
+    def _stream(self, *, limit: int) -> int:
+        """Decodes until the end or until `limit` bytes are there; hangs up when more would come."""
+        for chunk in self._raw.stream(min(limit, _CHUNK_BYTES), decode_content=self._decode):
+            if self._read.write(chunk) and self._read.tell() >= limit:
+                self._raw.close()
+                break
+        return self._read.tell()
+
+    def _flawed(self, flaw: str, *, lost: bool = False) -> Reply:
+        return Reply(
+            status=self._status,
+            body=self._read.getvalue()[:UPSTREAM_ERROR_BYTES],
+            retry_after=self._raw.headers.get("retry-after"),
+            flaw=flaw,
+            lost=lost,
+        )
+
+
+class _OfThread(threading.local):
+    def __init__(self) -> None:
+        self.prepared: dict[tuple[str, tuple[tuple[str, str], ...]], PreparedRequest] = {}
+
+
+_thread = _OfThread()
+
+
+def _prepared(request: Request) -> PreparedRequest:
+    """Preparing takes as long as the rest of a call does, and gives the same for each item of a host key."""
+    key = (request.url, request.headers)
+    found = _thread.prepared.get(key)
+    if found is None:
+        if len(_thread.prepared) >= _PREPARED_PER_THREAD:
+            _thread.prepared.clear()
+        found = PreparedRequest()
+        found.prepare(method="POST", url=request.url, headers={**FIXED_HEADERS, **dict(request.headers)})
+        _thread.prepared[key] = found
+    found.body = request.body
+    found.headers["Content-Length"] = str(len(request.body))
+    found.headers["Idempotency-Key"] = request.idempotency_key
+    return found
+
+
+def _proxies(url: str) -> Mapping[str, str]:
+    """The environment's, but none for a link-local address, so that dialling refuses it."""
+    try:
+        if is_link_local(urlsplit(url).hostname or ""):
+            return {}
+    except ipaddress.AddressValueError:
+        return {}
+    except ValueError:
+        pass  # A name. The proxy resolves it.
+    return get_environ_proxies(url)
+
+
+def _trouble(error: Exception) -> str:
+    if isinstance(error, SSLError):
+        return "the TLS handshake failed or the certificate is not trusted"
+    return "the base URL or the proxy cannot be used"

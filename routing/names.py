@@ -1,0 +1,67 @@
+"""What a caller may call a model: `name`, `provider/name`, `name@host`, `provider/name@host`. And what is granted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MAX_MODEL_CHARACTERS = 300
+MAX_NAME_CHARACTERS = 200 + 1 + MAX_MODEL_CHARACTERS + 1 + 200
+
+_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One way to read what the caller wrote; None where it names no provider or no host."""
+
+    model: str
+    provider: str | None = None
+    host: str | None = None
+
+
+def readings(name: str) -> list[Reading]:
+    """All ways to read a name, the one that wins first: an exact name wins over a split one.
+
+    The first `/` ends a provider, the last `@` begins a host. Nothing for what no row can be called.
+    """
+    if not name or len(name) > MAX_NAME_CHARACTERS or _NOT_TEXT.search(name):
+        return []
+    provider, slash, rest = name.partition("/")
+    found = [Reading(name)]
+    if slash:
+        found.append(Reading(rest, provider))
+    if "@" in name:
+        left, _, host = name.rpartition("@")
+        found.append(Reading(left, None, host))
+        if "/" in left:
+            found.append(Reading(left.partition("/")[2], provider, host))
+    return [reading for reading in found if 0 < len(reading.model) <= MAX_MODEL_CHARACTERS]
+
+
+def prefixes(name: str) -> list[str]:
+    """What a wildcard may begin with to fit the name; `*` alone is the empty one."""
+    return [name[:length] for length in range(min(len(name), MAX_MODEL_CHARACTERS) + 1)]
+
+
+def printable(name: str) -> str:
+    """For messages and rows: cut to length, and without what PostgreSQL's text and UTF-8 refuse."""
+    return _NOT_TEXT.sub("\ufffd", name[:MAX_MODEL_CHARACTERS])
+
+
+def granted(grants: Collection[str], *, provider: str, model: str, host: str | None) -> bool:
+    """Whether a policy with these grants may call the model on the host; `host` None asks: on every host.
+
+    No grants grant all. Names of providers and hosts have no `/` and no `@`, so a grant says one thing only,
+    unless a model's own name ends like a host.
+    """
+    if not grants:
+        return True
+    wanted = {provider, f"{provider}/{model}"}
+    if host is not None:
+        wanted |= {f"{provider}/{model}@{host}", f"{provider}@{host}", f"@{host}"}
+    return not wanted.isdisjoint(grants)

@@ -1,0 +1,200 @@
+"""From a model's name to the bindings and host keys that a policy may use for it."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from django.db.models import Q
+
+from routing.call import Priced, PriceList
+from routing.failures import CallFailed, Failure
+from routing.fresh import Fresh
+from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate
+from routing.names import granted, prefixes, printable, readings
+from routing.route import Choice, Route, UsableKey
+from routing.secrets import SecretError, host_key_secret
+
+if TYPE_CHECKING:
+    import uuid
+
+    from routing.models import HostKey, Pricing
+    from routing.names import Reading
+
+# A secret with anything else in it cannot be a header, and the HTTP library's complaint would show it.
+_SENDABLE = re.compile(r"[\x21-\x7e]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What a name leads to for a policy: a route, which is empty of choices exactly when there is a failure."""
+
+    route: Route
+    failure: Failure | None = None
+
+    def for_adapter(self, adapter: str) -> Resolution:
+        """The same for calls of one shape: the first usable binding must be of it, the others may be left out."""
+        if self.failure is not None:
+            return self
+        first = self.route.choices[0].adapter
+        if first != adapter:
+            message = f"cross-shape dispatch: {self.route.model} is served as {first}, not as {adapter}"
+            return replace(self, failure=Failure(code="cross_shape", message=message))
+        same = tuple(choice for choice in self.route.choices if choice.adapter == adapter)
+        return replace(self, route=replace(self.route, choices=same))
+
+
+_resolutions: Fresh[tuple[uuid.UUID, str], Resolution] = Fresh(seconds=0.5)
+
+
+def resolve(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Route:
+    """Raises CallFailed: model_not_found, model_not_allowed, model_disabled, no_binding, no_keys, cross_shape,
+    policy_deleted, policy_disabled."""
+    found = look_up(policy_id=policy_id, model_name=model_name, adapter=adapter)
+    if found.failure is not None:
+        raise CallFailed(found.failure)
+    return found.route
+
+
+def look_up(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Resolution:
+    """Like `resolve`, with the names known so far also where it fails. Rows may be half a second old."""
+    if not readings(model_name):
+        return _failed(_NOWHERE, "model_not_found", f"no model is called {printable(model_name)}")
+    found = _resolutions.get((policy_id, model_name), lambda: _load(policy_id, model_name))
+    return found.for_adapter(adapter)
+
+
+def forget() -> None:
+    """Drop what is kept, so that the next answer is read from the rows."""
+    _resolutions.clear()
+
+
+_NOWHERE = Route(policy="", model="", provider="", choices=())
+
+
+def _load(policy_id: uuid.UUID, name: str) -> Resolution:
+    policy = Policy.objects.filter(pk=policy_id).first()
+    if policy is None:
+        return _failed(_NOWHERE, "policy_deleted", "the policy of this call no longer exists")
+    route = replace(_NOWHERE, policy=policy.name)
+    if not policy.enabled:
+        return _failed(route, "policy_disabled", f"the policy {policy.name} is disabled")
+    found = _split_name(name) or _alias(name)
+    if found is None:
+        return _failed(route, "model_not_found", f"no model is called {printable(name)}")
+    model, host = found
+    route = replace(route, model=model.name, provider=model.provider.name)
+    return _through_bindings(route, policy=policy, model=model, only_host=host, name=printable(name))
+
+
+def _split_name(name: str) -> tuple[Model, str | None] | None:
+    """The model that the name spells, and the host when it names one."""
+    wanted = readings(name)
+    hosts = {reading.host for reading in wanted} - {None}
+    known = set(Host.objects.filter(name__in=hosts).values_list("name", flat=True)) if hosts else set()
+    models = {
+        model.name: model
+        for model in Model.objects.filter(name__in={reading.model for reading in wanted}).select_related(
+            "provider"
+        )
+    }
+    for reading in wanted:
+        model = models.get(reading.model)
+        if model is not None and _fits(reading, model, known):
+            return model, reading.host
+    return None
+
+
+def _fits(reading: Reading, model: Model, known_hosts: set[str]) -> bool:
+    provider_fits = reading.provider is None or reading.provider == model.provider.name
+    return provider_fits and (reading.host is None or reading.host in known_hosts)
+
+
+def _alias(name: str) -> tuple[Model, None] | None:
+    """The exact alias, else the wildcard with the longest prefix."""
+    rows = Alias.objects.filter(
+        Q(wildcard=False, pattern=name) | Q(wildcard=True, pattern__in=prefixes(name))
+    ).select_related("model__provider")
+    best = max(rows, key=lambda alias: (not alias.wildcard, len(alias.pattern)), default=None)
+    return None if best is None else (best.model, None)
+
+
+def _through_bindings(
+    route: Route, *, policy: Policy, model: Model, only_host: str | None, name: str
+) -> Resolution:
+    grants = set(policy.models_granted)
+    bindings = list(
+        Binding.objects.filter(model=model, **({"host__name": only_host} if only_host else {}))
+        .select_related("host", "pricing")
+        .order_by("position", "id")
+    )
+    allowed = [
+        b for b in bindings if granted(grants, provider=route.provider, model=route.model, host=b.host.name)
+    ]
+    if not allowed and not granted(grants, provider=route.provider, model=route.model, host=None):
+        return _failed(route, "model_not_allowed", f"the policy does not grant the model {name}")
+    if not (model.enabled and model.provider.enabled):
+        return _failed(route, "model_disabled", f"the model {name} is disabled")
+    enabled = [binding for binding in allowed if binding.enabled and binding.host.enabled]
+    if not enabled:
+        return _failed(route, "no_binding", f"the model {name} has no enabled binding")
+    choices = _choices(enabled, model=model, keys=_keys_by_host(policy))
+    if not choices:
+        return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
+    return Resolution(replace(route, choices=choices))
+
+
+def _choices(
+    bindings: list[Binding], *, model: Model, keys: dict[uuid.UUID, tuple[UsableKey, ...]]
+) -> tuple[Choice, ...]:
+    usable = [binding for binding in bindings if binding.host_id in keys]
+    prices = _price_lists({binding.pricing for binding in usable if binding.pricing is not None})
+    return tuple(
+        Choice(
+            host=binding.host.name,
+            base_url=binding.host.base_url,
+            adapter=binding.adapter,
+            upstream_name=binding.upstream_name or model.name,
+            prices=prices.get(binding.pricing_id) if binding.pricing_id else None,
+            keys=keys[binding.host_id],
+        )
+        for binding in usable
+    )
+
+
+def _keys_by_host(policy: Policy) -> dict[uuid.UUID, tuple[UsableKey, ...]]:
+    rows = (
+        PolicyHostKey.objects.filter(policy=policy, host_key__enabled=True)
+        .select_related("host_key")
+        .order_by("position", "id")
+    )
+    found: dict[uuid.UUID, tuple[UsableKey, ...]] = defaultdict(tuple)
+    for row in rows:
+        key = _usable(row.host_key)
+        if key is not None:
+            found[row.host_key.host_id] += (key,)
+    return dict(found)
+
+
+def _usable(host_key: HostKey) -> UsableKey | None:
+    """None for a key whose secret is not there now: the others may do."""
+    try:
+        secret = host_key_secret(host_key)
+    except (SecretError, UnicodeDecodeError):
+        return None
+    return UsableKey(host_key.name, secret) if _SENDABLE.fullmatch(secret) else None
+
+
+def _price_lists(pricings: set[Pricing]) -> dict[uuid.UUID, PriceList]:
+    if not pricings:
+        return {}
+    rates: dict[uuid.UUID, tuple[Priced, ...]] = defaultdict(tuple)
+    for rate in Rate.objects.filter(pricing__in=pricings).order_by("meter", "above_tokens"):
+        rates[rate.pricing_id] += (Priced(rate.meter, rate.rate_nanos, rate.above_tokens),)
+    return {p.pk: PriceList(p.name, p.version, p.currency, rates[p.pk]) for p in pricings}
+
+
+def _failed(route: Route, code: str, message: str) -> Resolution:
+    return Resolution(route, Failure(code=code, message=message))

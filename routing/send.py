@@ -1,0 +1,205 @@
+"""One call, from a model's name to an answered HTTP request. Nobody else calls an upstream."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from routing.adapters import ADAPTERS, Adapter
+from routing.answers import Unusable, tokens_of_answer, tokens_of_error
+from routing.call import Outcome, Target, Tokens
+from routing.connections import Trip
+from routing.exchange import Interrupted, NotConnected, Reply, Request, post
+from routing.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
+from routing.faults import reach
+from routing.names import printable
+from routing.requested import requested_model
+from routing.resolve import look_up
+from routing.retry_after import retry_after_seconds
+from routing.route import keys_in_order
+
+if TYPE_CHECKING:
+    from routing.call import Call
+    from routing.route import Choice, Route, UsableKey
+
+MAX_REQUESTS = 3
+REDIAL_PAUSES_SECONDS = (0.1, 0.2)
+
+_ANOTHER_KEY_MAY_DO = frozenset({401, 403, 429})
+_RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
+_HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
+
+
+def send(call: Call) -> Outcome:
+    """Never raises for what a caller wrote, an upstream did or another thread cut.
+
+    A database error is raised, and only while nothing has been sent: asking again later is safe.
+    """
+    attempt = _Attempt(call)
+    try:
+        body = attempt.run()
+    except CallFailed as failed:
+        return attempt.outcome(failure=failed.failure)
+    except Interrupted as interrupted:
+        return attempt.outcome(failure=_interruption(call, interrupted.reason))
+    return attempt.outcome(body=body)
+
+
+class _Attempt:
+    """What is known of a call while it runs. `requests`: how many may have reached an upstream."""
+
+    def __init__(self, call: Call) -> None:
+        self.call = call
+        self.target = Target(adapter=call.adapter)
+        self.status = 0
+        self.requests = 0
+        self.upstream_seconds = 0.0
+        self.tokens: Tokens | None = None
+
+    def run(self) -> bytes:
+        model = requested_model(self.call.body)
+        _check_headers(self.call)
+        self.target = replace(self.target, requested_model=printable(model))
+        found = look_up(policy_id=self.call.caller.policy_id, model_name=model, adapter=self.call.adapter)
+        route = found.route
+        self.target = replace(self.target, model=route.model, provider=route.provider, policy=route.policy)
+        if found.failure is not None:
+            raise CallFailed(found.failure)
+        return self._over_choices(route, model)
+
+    def _over_choices(self, route: Route, model: str) -> bytes:
+        """The next binding only where no connection could be made: a key's trouble stays with its host."""
+        unreachable = ""
+        for choice in route.choices:
+            try:
+                return self._over_keys(choice, model)
+            except NotConnected as error:
+                unreachable = str(error)
+        raise CallFailed(
+            Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
+        )
+
+    def _over_keys(self, choice: Choice, model: str) -> bytes:
+        adapter = ADAPTERS[choice.adapter]
+        body = adapter.body(self.call.body, model=model, upstream_name=choice.upstream_name)
+        failure: Failure | None = None
+        for key in keys_in_order(choice)[: MAX_REQUESTS - self.requests]:
+            self.target = replace(self.target, host=choice.host, host_key=key.name, prices=choice.prices)
+            reply = self._dialled(_request(self.call, choice, key=key, body=body))
+            failure = self._judge(reply, adapter)
+            if failure is None:
+                return reply.body
+            if not _another_key_may_do(reply):
+                break
+        raise CallFailed(failure or Failure("no_keys", f"no usable host key for {self.target.model}"))
+
+    def _dialled(self, request: Request) -> Reply:
+        """A connection that cannot be made is no request yet, so it is tried again with the same key."""
+        for pause in REDIAL_PAUSES_SECONDS:
+            try:
+                return self._posted(request)
+            except NotConnected:
+                self.call.line.pause(min(pause, max(0.0, self.call.deadline - time.monotonic())))
+        return self._posted(request)
+
+    def _posted(self, request: Request) -> Reply:
+        trip = Trip(line=self.call.line, deadline=self.call.deadline)
+        began = time.monotonic()
+        try:
+            reply = post(
+                request,
+                trip=trip,
+                max_bytes=settings.RELAY_MAX_RESPONSE_BYTES,
+                trust_env_proxies=settings.RELAY_TRUST_ENV_PROXIES,
+            )
+        finally:
+            self.upstream_seconds += time.monotonic() - began
+            self.requests += trip.sent
+        reach("after_send")
+        self.status = reply.status
+        return reply
+
+    def _judge(self, reply: Reply, adapter: Adapter) -> Failure | None:
+        """None for a usable answer. Notes the tokens, which failed calls may have used as well."""
+        if reply.status and not 200 <= reply.status < 300:
+            self.tokens = tokens_of_error(reply.body, adapter)
+            return _status_failure(reply)
+        if reply.flaw:
+            return _unreadable(reply, reply.flaw)
+        try:
+            self.tokens = tokens_of_answer(reply.body, adapter)
+        except Unusable as unusable:
+            self.tokens = tokens_of_error(reply.body, adapter)
+            return _unreadable(reply, unusable.reason)
+        return None
+
+    def outcome(self, *, body: bytes = b"", failure: Failure | None = None) -> Outcome:
+        return Outcome(
+            target=self.target,
+            failure=failure,
+            body=body,
+            status=self.status,
+            sent=self.requests > 0,
+            keys_tried=self.requests,
+            upstream_ms=round(self.upstream_seconds * 1000),
+            tokens=self.tokens,
+        )
+
+
+def _request(call: Call, choice: Choice, *, key: UsableKey, body: bytes) -> Request:
+    adapter = ADAPTERS[choice.adapter]
+    return Request(
+        url=adapter.path(choice.base_url),
+        headers=tuple(adapter.headers(key.secret, passed_on=call.headers).items()),
+        body=body,
+        idempotency_key=call.idempotency_key,
+    )
+
+
+def _another_key_may_do(reply: Reply) -> bool:
+    return reply.lost or reply.status in _ANOTHER_KEY_MAY_DO or reply.status >= 500
+
+
+def _status_failure(reply: Reply) -> Failure:
+    retryable = reply.status >= 500 or reply.status in _RETRYABLE_BELOW_500
+    return Failure(
+        code="upstream_status",
+        message=f"batch item: upstream status {reply.status}",
+        retryable=retryable,
+        retry_after_seconds=retry_after_seconds(reply.retry_after, now=datetime.now(UTC))
+        if retryable
+        else None,
+        upstream_status=reply.status,
+        upstream_error=reply.body,
+    )
+
+
+def _unreadable(reply: Reply, reason: str) -> Failure:
+    return Failure(
+        code="upstream_unreadable",
+        message=f"the upstream response cannot be used: {reason}",
+        retryable=True,
+        upstream_status=reply.status or None,
+        upstream_error=reply.body[:UPSTREAM_ERROR_BYTES],
+    )
+
+
+def _interruption(call: Call, reason: str) -> Failure:
+    if reason == "cancelled":
+        return Failure("cancelled", "cancelled while running")
+    if reason == "timeout":
+        return Failure("timeout", f"timed out after {call.timeout_seconds:g} s", retryable=True)
+    return Failure("worker_lost", "worker lost: it stopped before the answer came", retryable=True)
+
+
+def _check_headers(call: Call) -> None:
+    for name, value in call.headers.items():
+        if not _HEADER_VALUE.fullmatch(value):
+            raise CallFailed(
+                Failure("invalid_item", f"the header {name} has characters that no header may have")
+            )

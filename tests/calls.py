@@ -1,0 +1,70 @@
+"""Calls for tests of `routing.send`: a body, a caller out of a catalog, a line, and a deadline."""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+from routing.call import Call, Caller, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import SimpleNamespace
+
+BODIES = {
+    "openai": b'{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}',
+    "openai_responses": b'{"model":"echo-1-responses","input":"hi"}',
+    "anthropic": b'{"model":"echo-1-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
+}
+
+
+def call_of(
+    catalog: SimpleNamespace,
+    *,
+    adapter: str = "openai",
+    body: bytes | None = None,
+    seconds: float = 20.0,
+    headers: Mapping[str, str] | None = None,
+) -> Call:
+    caller = Caller(
+        owner=catalog.relay_key.key_hash,
+        credential_kind="key",
+        credential_id=str(catalog.relay_key.id),
+        principal_kind="serviceaccount",
+        principal_id=str(catalog.service_account.id),
+        policy_id=catalog.policy.id,
+        project_id=catalog.project.id,
+        team_id=catalog.team.id,
+    )
+    return Call(
+        caller=caller,
+        adapter=adapter,
+        body=BODIES[adapter] if body is None else body,
+        idempotency_key=str(uuid.uuid4()),
+        deadline=time.monotonic() + seconds,
+        timeout_seconds=seconds,
+        line=Line(),
+        headers=headers or {},
+    )
+
+
+class Cutter:
+    """Cuts the line from another thread once the condition holds; `at` tells when it did (monotonic)."""
+
+    def __init__(self, line: Line, *, reason: str, when: Callable[[], object]) -> None:
+        self.at = 0.0
+        self._line = line
+        self._reason = reason
+        self._when = when
+        self._thread = threading.Thread(target=self._cut, daemon=True)
+        self._thread.start()
+
+    def _cut(self) -> None:
+        self._when()
+        self.at = time.monotonic()
+        self._line.cut(self._reason)
+
+    def join(self) -> None:
+        self._thread.join(20)
