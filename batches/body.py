@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import time
 import zlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from relaybatch.errors import ApiError, InvalidRequest, LengthRequired
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from django.http import HttpRequest
 
@@ -23,20 +23,22 @@ _STATE = "relaybatch.incoming"
 class Incoming:
     """What is left of one request's body on its connection. There is one for each request."""
 
-    def __init__(self, environ: Mapping[str, Any]) -> None:
-        self._stream = environ["wsgi.input"]
+    def __init__(self, request: HttpRequest) -> None:
+        """Under ASGI, Django has taken the body in already, and the request is its stream."""
+        environ = request.META
+        self._stream = environ.get("wsgi.input", request)
         self._socket = environ.get("gunicorn.socket")
         length = str(environ.get("CONTENT_LENGTH") or "")
         self.declared_bytes = int(length) if length.isdecimal() else None
         self.chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-        self._ends_itself = bool(environ.get("wsgi.input_terminated"))
+        self._ends_itself = bool(environ.get("wsgi.input_terminated", "wsgi.input" not in environ))
         self._left = self.declared_bytes
 
     @classmethod
     def of(cls, request: HttpRequest) -> Incoming:
         incoming: Incoming | None = request.META.get(_STATE)
         if incoming is None:
-            incoming = request.META[_STATE] = cls(request.META)
+            incoming = request.META[_STATE] = cls(request)
         return incoming
 
     @property

@@ -33,6 +33,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "relaybatch.middleware.request_id",
+    "relaybatch.middleware.drop_refused_body",
+    "relaybatch.middleware.optional_slash",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -83,6 +85,7 @@ WHITENOISE_AUTOREFRESH = False
 # TLS ends in front of a deployment or nowhere; HTTPS_ONLY says which.
 HTTPS_ONLY = env.flag("HTTPS_ONLY")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)/?$"]  # probes come from inside, without TLS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS_ONLY else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
 SECURE_HSTS_PRELOAD = HTTPS_ONLY

@@ -3,8 +3,20 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import path
+from django.urls import include, path, re_path
+
+from relaybatch import error_views, health
 
 urlpatterns = [
     path("admin/", admin.site.urls),
+    path("healthz", health.healthz),
+    path("readyz", health.readyz),
+    path("", include("usage.urls")),
+    path("", include("batches.urls")),
+    re_path(r"^(?!admin/|static/)", error_views.nothing_here),
 ]
+
+handler400 = error_views.bad_request
+handler403 = error_views.permission_denied
+handler404 = error_views.page_not_found
+handler500 = error_views.server_error

@@ -48,13 +48,21 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
         """In this form the index on (at, id) finds the place; an OR of both cases would read from its start."""
         return self.filter(at__lte=at).exclude(at=at, id__gte=event_id)
 
+    def sums_by_item(self, batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> list[dict[str, Any]]:
+        """`event_sums()` an item, for a range of a batch's items."""
+        events = self.filter(batch_id=batch_id, item_idx__range=(first_idx, last_idx)).order_by()
+        return [dict(row) for row in events.values("item_idx").annotate(**event_sums()).order_by("item_idx")]
+
     def sum(self) -> dict[str, Any]:
         return self.aggregate(**event_sums())
 
     def summed(self, columns: Sequence[str], *, limit: int) -> list[dict[str, Any]]:
         """`event_sums()` a group, the dearest first."""
         dearest = (F("cost").desc(nulls_last=True), "-requests", *columns)
-        return list(self.order_by().values(*columns).annotate(**event_sums()).order_by(*dearest)[:limit])
+        groups: Iterable[Any] = (
+            self.order_by().values(*columns).annotate(**event_sums()).order_by(*dearest)[:limit]
+        )
+        return list(groups)
 
     def summed_by_time(self, columns: Sequence[str], *, interval: str, limit: int) -> list[dict[str, Any]]:
         """`event_sums()` a group and `bucket` of time (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""

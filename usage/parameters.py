@@ -23,17 +23,22 @@ TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:[Zz]|(?P<sign>[+ -])(?P<offset>\d\d:\d\d))",
     re.ASCII,
 )
+LIST_FORM = "one or more values, separated by commas, on one line and without NUL"
 SHOWN_CHARACTERS = 80
 Value = TypeVar("Value")
 
 
 class Parameters:
-    """A request's query. Readers give None or an empty tuple for what is absent, and raise `InvalidRequest`."""
+    """A request's query. Readers give None or an empty tuple for what is absent, and raise `InvalidRequest`.
 
-    def __init__(self, request: HttpRequest, *, known: Collection[str]) -> None:
+    `known` None: other parameters are ignored, as SDKs may add some of their own.
+    """
+
+    def __init__(self, request: HttpRequest, *, known: Collection[str] | None) -> None:
         self._query = _query(request)
-        unknown = [name[:SHOWN_CHARACTERS] for name in self._query if name not in known]
-        if unknown:
+        unknown = [] if known is None else [name for name in self._query if name not in known]
+        if unknown and known is not None:
+            unknown = [name[:SHOWN_CHARACTERS] for name in unknown]
             raise InvalidRequest(
                 f"unknown parameter: {', '.join(unknown[:10])} (known: {', '.join(sorted(known))})",
                 code="unknown_parameter",
@@ -43,9 +48,7 @@ class Parameters:
     def words(self, name: str) -> tuple[str, ...]:
         """A list, split at commas; a word in double quotes may hold commas. An empty word stands for itself."""
         given = self._query.getlist(name)
-        if any("\0" in value for value in given):
-            raise bad_value(name, "text without NUL")
-        return tuple(word for value in given for word in next(csv.reader([value], strict=False), [""]))
+        return tuple(word for value in given for word in _checked(name, value, read=_list, form=LIST_FORM))
 
     def choices(self, name: str, *, among: Collection[str]) -> tuple[str, ...]:
         words = self.words(name)
@@ -111,6 +114,15 @@ def _checked(name: str, raw: str, *, read: Callable[[str], Value], form: str) ->
         return read(raw)
     except (ValueError, OverflowError):
         raise bad_value(name, form) from None
+
+
+def _list(raw: str) -> list[str]:
+    if "\0" in raw:
+        raise ValueError
+    try:
+        return next(csv.reader([raw])) or [""]
+    except csv.Error:
+        raise ValueError from None
 
 
 def _time(raw: str) -> datetime:

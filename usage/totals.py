@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from usage.models import UsageTotal
+from usage.meters import METERS
+from usage.models import UsageEvent, UsageTotal
 from usage.representation import shown_tokens
 
 if TYPE_CHECKING:
@@ -39,6 +40,21 @@ def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
             unpriced=sums["unpriced"],
         )
     return totals
+
+
+def item_totals(batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> dict[int, Total]:
+    """`{idx: total of its events}` for the items that have any, in one query."""
+    rows = UsageEvent.objects.sums_by_item(batch_id, first_idx=first_idx, last_idx=last_idx)
+    return {
+        row["item_idx"]: Total(
+            currency=settings.RELAY_CURRENCY,
+            requests=row["requests"],
+            tokens=shown_tokens({meter: row[f"sum_{meter}"] for meter in METERS}),
+            cost_nanos=row["cost"] or 0,
+            unpriced=row["unpriced"],
+        )
+        for row in rows
+    }
 
 
 def forget_batch(batch_id: uuid.UUID) -> None:

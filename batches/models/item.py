@@ -11,7 +11,7 @@ from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 from batches.models.batch import Batch, Owner
 
@@ -42,9 +42,24 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
             counts.setdefault(batch_id, {})[state] = count
         return counts
 
-    def waiting_by_reason(self, batch: Batch) -> dict[str, int]:
-        rows = self.filter(batch_id=batch.id, state=ItemState.AVAILABLE).exclude(waiting_reason="")
-        return dict(rows.order_by().values_list("waiting_reason").annotate(count=models.Count("*")))
+    def waiting_by_batch(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
+        """`{batch: {waiting_reason: count}}`. Worded as the index of waiting items, which holds few."""
+        rows = self.filter(
+            batch_id__in=list(batch_ids),
+            state=ItemState.AVAILABLE,
+            published_at=None,
+            not_before__isnull=False,
+        ).exclude(waiting_reason="")
+        counts: dict[uuid.UUID, dict[str, int]] = {}
+        grouped = rows.order_by().values_list("batch_id", "waiting_reason")
+        for batch_id, reason, count in grouped.annotate(count=models.Count("*")):
+            counts.setdefault(batch_id, {})[reason] = count
+        return counts
+
+    def page(self, batch_id: uuid.UUID, *, after_idx: int, states: Sequence[str] = ()) -> BatchItemQuerySet:
+        """The batch's items behind `after_idx`, by idx; take a slice of it."""
+        items = self.filter(batch_id=batch_id, idx__gt=after_idx).order_by("idx")
+        return items.filter(state__in=states) if states else items
 
 
 class BatchItem(models.Model):

@@ -1,0 +1,27 @@
+"""What a dialect answers with, before anybody knows about compression and connections."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from msgspec import json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+JSON = "application/json"
+JSON_LINES = "application/x-jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`body`: all of it, or its parts as they are made."""
+
+    body: bytes | Iterator[bytes] = field(repr=False)
+    status: int = 200
+    content_type: str = JSON
+
+
+def json_answer(value: Any, *, status: int = 200) -> Answer:
+    return Answer(json.encode(value), status=status)

@@ -1,0 +1,40 @@
+"""What a dialect is: the translation between one wire format and the core's words, with nothing else in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from batches.dialects.answer import Answer
+    from batches.dialects.wire import Wire
+    from batches.models import Batch
+    from batches.models.batch import BatchQuerySet
+    from batches.submission import Submission
+    from usage.parameters import Parameters
+
+
+class Dialect(Protocol):
+    """`name` is stored on each batch. Reading raises ApiError; writing does not."""
+
+    name: str
+
+    def max_body_bytes(self) -> int:
+        """The decoded body's limit."""
+
+    def submission(self, wire: Wire, *, headers: Mapping[str, str]) -> Submission: ...
+
+    def created(self, batch: Batch) -> tuple[int, bytes]:
+        """Status and body of the answer to a create; it is stored for its Idempotency-Key."""
+
+    def shown(self, batch: Batch, parameters: Parameters) -> Answer: ...
+
+    def results(self, batch: Batch, parameters: Parameters) -> Answer: ...
+
+    def cancelled(self, batch: Batch) -> Answer: ...
+
+    def deleted(self, batch: Batch) -> Answer: ...
+
+    def listed(self, batches: BatchQuerySet, parameters: Parameters) -> Answer:
+        """A page of these batches, the caller's own."""

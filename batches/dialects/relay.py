@@ -1,0 +1,77 @@
+"""Relay's dialect: `shape` and `requests` in, the batch by its bare UUID out."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from batches.dialects.answer import Answer, json_answer
+from batches.dialects.relay_results import ResultsQuery, relay_results
+from batches.dialects.relay_status import relay_created, relay_listed, relay_status
+from batches.dialects.relay_submission import relay_submission
+from batches.snapshots import snapshots_of
+from usage.parameters import bad_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from batches.dialects.wire import Wire
+    from batches.models import Batch
+    from batches.models.batch import BatchQuerySet
+    from batches.submission import Submission
+    from usage.parameters import Parameters
+
+LIST_DEFAULT, LIST_MOST = 20, 100
+
+
+class Relay:
+    name = "relay"
+
+    def max_body_bytes(self) -> int:
+        return settings.RELAY_MAX_REQUEST_BYTES
+
+    def submission(self, wire: Wire, *, headers: Mapping[str, str]) -> Submission:  # noqa: ARG002 -- others' need
+        return relay_submission(wire)
+
+    def created(self, batch: Batch) -> tuple[int, bytes]:
+        return relay_created(batch)
+
+    def shown(self, batch: Batch, parameters: Parameters) -> Answer:
+        return relay_status(batch, parameters)
+
+    def results(self, batch: Batch, parameters: Parameters) -> Answer:
+        return relay_results(batch.id, ResultsQuery.read(parameters))
+
+    def cancelled(self, batch: Batch) -> Answer:  # noqa: ARG002
+        """Always the same for the owner, also when the batch had ended and stays as it was."""
+        return json_answer({"status": "cancelled"})
+
+    def deleted(self, batch: Batch) -> Answer:  # noqa: ARG002
+        return Answer(b"", status=204)
+
+    def listed(self, batches: BatchQuerySet, parameters: Parameters) -> Answer:
+        limit = parameters.number("limit", default=LIST_DEFAULT, minimum=1, maximum=LIST_MOST)
+        cursor = parameters.text("cursor")
+        newest = batches.newest_first()
+        found = list((newest.older_than(_from_cursor(cursor)) if cursor else newest)[: limit + 1])
+        page = found[:limit]
+        shown = [relay_listed(snapshot) for snapshot in snapshots_of(page)]
+        return json_answer(
+            {"batches": shown, "next_cursor": _cursor(page[-1].id) if len(found) > limit else None}
+        )
+
+
+def _cursor(batch_id: uuid.UUID) -> str:
+    return base64.urlsafe_b64encode(batch_id.bytes).decode("ascii").rstrip("=")
+
+
+def _from_cursor(text: str) -> uuid.UUID:
+    try:
+        raw = base64.b64decode(f"{text}==".encode("ascii"), altchars=b"-_", validate=True)
+        return uuid.UUID(bytes=raw)
+    except (ValueError, binascii.Error):
+        raise bad_value("cursor", "a next_cursor of this list") from None

@@ -1,0 +1,97 @@
+"""Relay's results: one JSON object at any time, or a line for each item."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from batches.dialects.answer import JSON, JSON_LINES, Answer
+from batches.dialects.json_lines import one_line
+from batches.models import ItemState
+from batches.results import Selection, results_of
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator
+
+    from batches.results import Result
+    from usage.parameters import Parameters
+    from usage.totals import Total
+
+INCLUDES = ("error_code", "upstream_status", "upstream_error", "usage")
+FORMATS = ("json", "jsonl")
+LIMIT_MOST = 1_000_000
+LOST_CODE = "load_result_failed"
+LOST_ERROR = "load result: the stored answer cannot be read"
+
+
+@dataclass(frozen=True, slots=True)
+class ResultsQuery:
+    selection: Selection
+    includes: frozenset[str]
+    as_lines: bool
+
+    @classmethod
+    def read(cls, parameters: Parameters) -> ResultsQuery:
+        includes = frozenset(parameters.choices("include", among=INCLUDES))
+        limit = parameters.number("limit", default=0, minimum=1, maximum=LIMIT_MOST)
+        selection = Selection(
+            states=parameters.choices("state", among=ItemState.values),
+            after_idx=parameters.number("after_idx", default=-1, minimum=0, maximum=2**31 - 1),
+            limit=limit or None,
+            with_usage="usage" in includes,
+        )
+        as_lines = parameters.choice("format", default="json", among=FORMATS) == "jsonl"
+        return cls(selection, includes, as_lines)
+
+
+def relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> Answer:
+    pages = results_of(batch_id, query.selection)
+    parts = ([_result(result, query.includes) for result in page] for page in pages)
+    if query.as_lines:
+        return Answer(_lines(parts), content_type=JSON_LINES)
+    return Answer(_object(parts), content_type=JSON)
+
+
+def _object(parts: Iterator[list[bytes]]) -> Iterator[bytes]:
+    opening = b'{"results":['
+    for part in parts:
+        yield opening + b",".join(part)
+        opening = b","
+    yield b"]}" if opening == b"," else opening + b"]}"
+
+
+def _lines(parts: Iterator[list[bytes]]) -> Iterator[bytes]:
+    for part in parts:
+        yield b"".join(one_line(result) + b"\n" for result in part)
+
+
+def _result(result: Result, includes: frozenset[str]) -> bytes:
+    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same."""
+    fields: dict[str, Any] = {"idx": result.row.idx, "state": result.row.state}
+    if result.response is not None:
+        fields["response"] = msgspec.Raw(result.response)
+    if error := LOST_ERROR if result.is_lost else result.row.error:
+        fields["error"] = error
+    fields.update((name, _included(result, name)) for name in INCLUDES if name in includes)
+    return msgspec.json.encode(fields)
+
+
+def _included(result: Result, name: str) -> Any:
+    row = result.row
+    match name:
+        case "error_code":
+            return (LOST_CODE if result.is_lost else row.error_code) or None
+        case "upstream_status":
+            return row.upstream_status
+        case "upstream_error":
+            return None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
+        case _:
+            return shown_usage(result.usage) if result.usage else None
+
+
+def shown_usage(total: Total) -> dict[str, Any]:
+    shown = asdict(total)
+    return {name: shown[name] for name in ("tokens", "cost_nanos", "currency", "unpriced")}

@@ -1,0 +1,102 @@
+"""Relay's view of a batch: its documented fields in their order, then ours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from msgspec import json
+
+from batches.dialects.answer import Answer
+from batches.dialects.ids import public_id
+from batches.dialects.relay_results import shown_usage
+from batches.models import BatchItem, ItemState
+from batches.snapshots import snapshots_of
+from usage.representation import shown_time
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import datetime
+
+    from batches.models import Batch
+    from batches.snapshots import Snapshot
+    from usage.parameters import Parameters
+
+ITEMS_A_PART = 10_000
+_FLAGS = {"true": True, "1": True, "false": False, "0": False}
+
+
+def relay_created(batch: Batch) -> tuple[int, bytes]:
+    shown = {"id": public_id("relay", batch.id), "status": "queued", "total_items": batch.total_items}
+    return 202, json.encode(shown)
+
+
+def relay_status(batch: Batch, parameters: Parameters) -> Answer:
+    """The items of a large batch are a stream: two megabytes for 50,000 of them."""
+    states = parameters.choices("state", among=ItemState.values)
+    with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
+    snapshot = snapshots_of([batch])[0]
+    head, tail = _documented(snapshot), _ours(snapshot)
+    if not with_items:
+        return Answer(json.encode(head | tail))
+    parts = _with_items(head, _items(batch, states), tail)
+    return Answer(parts if batch.total_items > ITEMS_A_PART else b"".join(parts))
+
+
+def relay_listed(snapshot: Snapshot) -> dict[str, Any]:
+    return _documented(snapshot) | _ours(snapshot)
+
+
+def _documented(snapshot: Snapshot) -> dict[str, Any]:
+    batch = snapshot.batch
+    return {
+        "ID": public_id("relay", batch.id),
+        "RelayKeyHash": batch.owner.name,
+        "PolicyID": str(batch.policy_id),
+        "InboundShape": batch.shape,
+        "Status": "cancelled" if batch.cancel_initiated_at else "queued",
+        "TotalItems": batch.total_items,
+        "CreatedAt": shown_time(batch.created_at),
+        "CompletedAt": _time(batch.ended_at),
+        "ProjectID": str(batch.project_id) if batch.project_id else None,
+        "TeamID": str(batch.team_id) if batch.team_id else None,
+        "PrincipalKind": batch.principal_kind,
+        "PrincipalID": batch.principal_id,
+        "CredentialKind": batch.credential_kind,
+        "CredentialID": batch.credential_id,
+        "counts": {state: snapshot.counts[state] for state in ItemState.values if snapshot.counts.get(state)},
+    }
+
+
+def _ours(snapshot: Snapshot) -> dict[str, Any]:
+    batch = snapshot.batch
+    return {
+        "processing_status": batch.processing_status,
+        "expires_at": _time(batch.expires_at),
+        "waiting": snapshot.waiting,
+        "usage": shown_usage(snapshot.usage),
+        "metadata": batch.metadata,
+    }
+
+
+def _with_items(head: dict[str, Any], items: Iterator[bytes], tail: dict[str, Any]) -> Iterator[bytes]:
+    opening = json.encode(head)[:-1] + b',"items":['
+    for part in items:
+        yield opening + part
+        opening = b","
+    yield (b"" if opening == b"," else opening) + b"]," + json.encode(tail)[1:]
+
+
+def _items(batch: Batch, states: Sequence[str]) -> Iterator[bytes]:
+    after_idx = -1
+    while True:
+        page = BatchItem.objects.page(batch.id, after_idx=after_idx, states=states)[:ITEMS_A_PART]
+        rows = list(page.values_list("idx", "state"))
+        if rows:
+            yield ",".join([f'{{"idx":{idx},"state":"{state}"}}' for idx, state in rows]).encode("ascii")
+        if len(rows) < ITEMS_A_PART:
+            return
+        after_idx = rows[-1][0]
+
+
+def _time(at: datetime | None) -> str | None:
+    return shown_time(at) if at else None

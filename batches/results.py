@@ -1,0 +1,107 @@
+"""A batch's results in order, whatever dialect shows them: pages of rows, their answers read as they are needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from batches.models import BatchItem, ItemState
+from batches.payloads import open_store
+from usage.totals import item_totals
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterator, Sequence
+
+    from usage.totals import Total
+
+# The first page is small, so that the first byte is early.
+FIRST_PAGE_ITEMS, PAGE_ITEMS = 50, 500
+# Answers that are in memory at once, unless a single one is larger.
+READ_AHEAD_BYTES = 4 << 20
+
+_COLUMNS = (
+    *("idx", "custom_id", "state", "claim_no", "response_length"),
+    *("error_code", "error", "upstream_status", "upstream_error"),
+)
+
+
+class Row(NamedTuple):
+    idx: int
+    custom_id: str | None
+    state: str
+    claim_no: int
+    response_length: int | None
+    error_code: str
+    error: str
+    upstream_status: int | None
+    upstream_error: memoryview | bytes | None
+
+
+class Result(NamedTuple):
+    """`response`: the upstream's JSON as stored, only of a completed item; None there = it cannot be read back."""
+
+    row: Row
+    response: bytes | None
+    usage: Total | None
+
+    @property
+    def is_lost(self) -> bool:
+        return self.row.state == ItemState.COMPLETED and self.response is None
+
+
+class Selection(NamedTuple):
+    """Which results: of these states (none given = all), behind `after_idx`, at most `limit` (None = all)."""
+
+    states: Sequence[str] = ()
+    after_idx: int = -1
+    limit: int | None = None
+    with_usage: bool = False
+
+
+def results_of(batch_id: uuid.UUID, selection: Selection) -> Iterator[list[Result]]:
+    """Lists of results by idx, few enough at a time that memory stays flat however large the batch is."""
+    for rows in _pages(batch_id, selection):
+        usage = _usage(batch_id, rows) if selection.with_usage else {}
+        for part in _parts(rows):
+            yield _with_responses(batch_id, part, usage)
+
+
+def _pages(batch_id: uuid.UUID, selection: Selection) -> Iterator[list[Row]]:
+    """Short queries: one long cursor would hold a snapshot as long as its slowest reader."""
+    after_idx, size, left = selection.after_idx, FIRST_PAGE_ITEMS, selection.limit
+    while left is None or left > 0:
+        size = size if left is None else min(size, left)
+        found = BatchItem.objects.page(batch_id, after_idx=after_idx, states=selection.states)[:size]
+        rows = [Row(*row) for row in found.values_list(*_COLUMNS)]
+        if rows:
+            yield rows
+        if len(rows) < size:
+            return
+        after_idx = rows[-1].idx
+        left = None if left is None else left - size
+        size = PAGE_ITEMS
+
+
+def _parts(rows: list[Row]) -> Iterator[list[Row]]:
+    part: list[Row] = []
+    held = 0
+    for row in rows:
+        length = row.response_length or 0
+        if part and held + length > READ_AHEAD_BYTES:
+            yield part
+            part, held = [], 0
+        part.append(row)
+        held += length
+    yield part
+
+
+def _with_responses(batch_id: uuid.UUID, rows: list[Row], usage: dict[int, Total]) -> list[Result]:
+    completed = [row for row in rows if row.state == ItemState.COMPLETED]
+    refs = [(row.idx, row.claim_no) for row in completed]
+    read = open_store().responses(batch_id, refs) if refs else []
+    found = {row.idx: response for row, response in zip(completed, read, strict=True)}
+    return [Result(row, found.get(row.idx), usage.get(row.idx)) for row in rows]
+
+
+def _usage(batch_id: uuid.UUID, rows: list[Row]) -> dict[int, Total]:
+    return item_totals(batch_id, first_idx=rows[0].idx, last_idx=rows[-1].idx)
