@@ -129,11 +129,12 @@ class UsageEvent(models.Model):
         indexes = [
             models.Index(fields=["-at", "-id"], name="usage_event_newest"),
             models.Index(fields=["owner", "-at", "-id"], name="usage_event_owner_newest"),
+            # Callers ask by the id that they know. Its entries repeat, so it stays the smallest of these.
+            models.Index(fields=["public_batch_id"], name="usage_event_public_batch"),
         ]
         constraints = [
-            # By the public id, so that the same index finds a batch's events for those who ask by it.
             models.UniqueConstraint(
-                fields=["public_batch_id", "item_idx", "attempt", "late"], name="usage_event_once_an_attempt"
+                fields=["batch_id", "item_idx", "attempt", "late"], name="usage_event_once_an_attempt"
             ),
             models.CheckConstraint(
                 condition=Q(batch_id=None, public_batch_id="", item_idx=None)

@@ -51,9 +51,9 @@ def caller(*, owner: str = "owner-a", project_id: uuid.UUID | None = None) -> Ca
     return Caller(
         owner=owner,
         credential_kind="key",
-        credential_id=f"key-of-{owner}",
+        credential_id=f"key-of-{owner[:8]}",
         principal_kind="serviceaccount",
-        principal_id=f"account-of-{owner}",
+        principal_id=f"account-of-{owner[:8]}",
         policy_id=uuid.UUID(int=1),
         project_id=project_id,
         team_id=None,
