@@ -1,16 +1,21 @@
-"""What an attempt says of itself in its usage event."""
+"""What an attempt says of itself in its usage event, and the end of one whose worker was lost."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from batches.clock import database_now
+from batches.verdict import failed
 from routing.call import Outcome, Target
+from routing.failures import Failure
 from routing.recheck import names_of
 from usage.events import Attempt, EventDraft, draft_event
 
 if TYPE_CHECKING:
     from batches.claims import Claim
-    from routing.failures import Failure
+    from batches.settling import Settlement
+
+WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
 
 
 def facts_of(claim: Claim) -> Attempt:
@@ -30,3 +35,11 @@ def event_of(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) ->
     target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
     outcome = Outcome(target=target, failure=failure, sent=sent)
     return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=duration_ms)
+
+
+def lost(claim: Claim) -> Settlement:
+    """Whether the worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
+    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
+    return failed(
+        claim, WORKER_LOST, event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    )

@@ -6,6 +6,7 @@ throughput.
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 
 _FACTS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.claim_no, i.started_at,
 i.request_offset, i.request_length,
-b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at, b.upstream_headers,
+b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at,
+b.upstream_headers::text AS upstream_headers_json,
 b.owner_id, o.name AS owner, b.policy_id, b.project_id, b.team_id,
 b.principal_kind, b.principal_id, b.credential_kind, b.credential_id,
 b.cancel_initiated_at IS NOT NULL AS cancelled,
@@ -66,7 +68,7 @@ class Claim:
     max_attempts: int
     on_rate_limit: str
     expires_at: datetime | None
-    upstream_headers: Mapping[str, str]
+    upstream_headers_json: str
     owner_id: int
     owner: str
     policy_id: uuid.UUID
@@ -91,6 +93,11 @@ class Claim:
             project_id=self.project_id,
             team_id=self.team_id,
         )
+
+    @property
+    def upstream_headers(self) -> Mapping[str, str]:
+        headers: Mapping[str, str] = json.loads(self.upstream_headers_json)
+        return headers
 
     @property
     def public_batch_id(self) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from batches.attempts import event_of, facts_of
+from batches.attempts import event_of, facts_of, lost
 from batches.claims import claim_item
 from batches.models import ItemState
 from batches.patience import patiently
@@ -46,12 +46,21 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
         return None
     reach("after_claim")
     with running.line_of(claim) as line:
-        settlement = _attempt(claim, line)
+        settlement = _attempt_or_lost(claim, line)
     reach("before_settle")
     settled = patiently(lambda: settle(claim, settlement))
     reach("after_settle")
     _log(claim, settlement, settled=settled)
     return claim
+
+
+def _attempt_or_lost(claim: Claim, line: Line) -> Settlement:
+    """An error of our own must not leave the item running for ever: it ends as a lost worker's, and is told."""
+    try:
+        return _attempt(claim, line)
+    except Exception:
+        logger.exception("an attempt broke off", extra=claim.log_ids)
+        return lost(claim)
 
 
 def _attempt(claim: Claim, line: Line) -> Settlement:

@@ -8,21 +8,17 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from batches.attempts import event_of
+from batches.attempts import lost
 from batches.cancel import expire_batch
-from batches.claims import Claim, claims_of_dead_workers
-from batches.clock import database_now
+from batches.claims import claims_of_dead_workers
 from batches.ending import end_if_over, lock_alone
 from batches.models import Batch
 from batches.publish import publish_all_due, publish_lost
 from batches.settling import settle
-from batches.verdict import failed
-from routing.failures import Failure
 
 logger = logging.getLogger(__name__)
 
 STEP = 500
-WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
 
 _SECONDS_TO_NEXT_DUE = """
 SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
@@ -61,7 +57,7 @@ def take_from_dead_workers() -> None:
     """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded."""
     for claim in claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, most=STEP):
         logger.warning("the worker of a running item was lost", extra=claim.log_ids)
-        _settle_as_lost(claim)
+        settle(claim, lost(claim))
 
 
 def end_finished() -> None:
@@ -73,10 +69,3 @@ def end_finished() -> None:
         with transaction.atomic():
             lock_alone(batch_id)
             end_if_over(batch_id)
-
-
-def _settle_as_lost(claim: Claim) -> None:
-    """Whether the dead worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
-    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
-    event = event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
-    settle(claim, failed(claim, WORKER_LOST, event))

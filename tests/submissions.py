@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from django.utils import timezone
+
 from batches.accept import accept_batch
 from batches.models import Batch
 from batches.submission import Submission
-from django.utils import timezone
-
 from routing.credentials import authenticate
 
 if TYPE_CHECKING:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+import redis
+from django.conf import settings
+
+from tests.catalog import make_catalog
+from tests.deployment import Deployment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from tests.upstream import Upstream
+
+
+@pytest.fixture
+def catalog(transactional_db: None, upstream: Upstream) -> SimpleNamespace:
+    return make_catalog(upstream.url)
+
+
+@pytest.fixture
+def deployment(transactional_db: None, tmp_path: Path) -> Iterator[Deployment]:
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    client.flushdb()
+    client.close()
+    with Deployment(tmp_path) as deployment:
+        yield deployment

@@ -1,0 +1,297 @@
+"""`make run` as a person meets it: the real command, its output, and what is left when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+import requests
+
+from relaybatch.quickstart.processes import free_port
+from relaybatch.quickstart.servers import forget_home
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 120
+STOP_SECONDS = 5
+OF_THIS_RUN = (
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SECRET_KEY",
+    "ALLOWED_HOSTS",
+    "LOG_FORMAT",
+    "MAKELEVEL",
+    "MAKEFLAGS",
+)
+
+
+class MakeRun:
+    """A running `make run`, as its own process group, like a command of an interactive shell."""
+
+    def __init__(self, home: Path, *, port: int | None = None) -> None:
+        self.port = port or free_port()
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in OF_THIS_RUN and not name.startswith(("RELAY_", "PYTEST_", "DJANGO_"))
+        }
+        self.environment = kept | {
+            "RELAYBATCH_HOME": str(home),
+            "PORT": str(self.port),
+            "VIRTUAL_ENV": sys.prefix,
+        }
+        self.make = subprocess.Popen(
+            ["make", "run"],
+            cwd=ROOT,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+        self.output = ""
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.make.stdout is not None
+        for line in self.make.stdout:
+            self.output += line
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def key(self) -> str:
+        found = re.search(r"^key +(sk-rb-\S+)$", self.output, re.MULTILINE)
+        assert found, self.output
+        return found[1]
+
+    def wait_until_serving(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while "\nlogs " not in self.output:
+            assert self.make.poll() is None, self.output
+            assert time.monotonic() < deadline, self.output
+            time.sleep(0.05)
+
+    def wait_for_exit(self, *, seconds: float) -> int:
+        status = self.make.wait(seconds)
+        self._reader.join()
+        return status
+
+    def processes(self) -> list[psutil.Process]:
+        top = psutil.Process(self.make.pid)
+        return [top, *top.children(recursive=True)]
+
+    def end(self) -> None:
+        """For a test that failed; gentle first, so that the servers go too."""
+        if self.make.poll() is None:
+            os.killpg(self.make.pid, signal.SIGINT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.make.wait(30)
+        if self.make.poll() is None:
+            os.killpg(self.make.pid, signal.SIGKILL)
+        self._reader.join()
+        assert self.make.stdout is not None
+        self.make.stdout.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., MakeRun]]:
+    with contextlib.ExitStack() as closing:
+
+        def begin(home: Path, *, port: int | None = None) -> MakeRun:
+            run = MakeRun(home, port=port)
+            closing.callback(run.end)
+            return run
+
+        yield begin
+
+
+@pytest.fixture
+def homes() -> Iterator[tuple[Path, Path]]:
+    pair = (new_home(), new_home())
+    yield pair
+    for home in pair:
+        forget_home(home)
+        shutil.rmtree(home)
+
+
+def new_home() -> Path:
+    return Path(tempfile.mkdtemp(prefix="relaybatch-run-"))
+
+
+def living(processes: list[psutil.Process]) -> list[str]:
+    """Not those that only their parent has not collected."""
+    found = []
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if process.status() != psutil.STATUS_ZOMBIE:
+                found.append(" ".join(process.cmdline()))
+    return found
+
+
+def wait_until_gone(processes: list[psutil.Process], *, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while left := living(processes):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+def batches_of(run: MakeRun) -> int:
+    answer = requests.get(
+        f"{run.url}/v1/batches?dialect=relay", headers={"Authorization": f"Bearer {run.key}"}, timeout=10
+    )
+    return len(answer.json()["batches"])
+
+
+def test_from_nothing_to_results_and_to_nothing_again(
+    start: Callable[..., MakeRun], homes: tuple[Path, Path]
+) -> None:
+    run = start(homes[0])
+    run.wait_until_serving()
+
+    assert "30/30 items: 30 completed" in run.output
+    assert "You said: What is the capital of France?" in run.output
+    assert re.search(r"^total +30 +30 completed +\d+ +0\.\d{6} USD$", run.output, re.MULTILINE)
+    assert "unpriced" not in run.output
+    assert_the_printed_line_submits_a_batch(run)
+    assert_the_printed_login_opens_the_admin(run)
+
+    processes = run.processes()
+    os.killpg(run.make.pid, signal.SIGINT)
+    run.wait_for_exit(seconds=STOP_SECONDS)
+    wait_until_gone(processes, seconds=0.5)
+    assert not listens(run.port)
+    assert run.output.rstrip().endswith("stopped")
+
+
+def assert_the_printed_line_submits_a_batch(run: MakeRun) -> None:
+    line = re.search(r"^try +(curl .*)$", run.output, re.MULTILINE)
+    assert line
+    if shutil.which("curl"):
+        shown = subprocess.run(["sh", "-c", f"{line[1]} -s"], capture_output=True, text=True, check=True)
+        assert '"status":"queued"' in shown.stdout.replace(" ", "")
+
+
+def assert_the_printed_login_opens_the_admin(run: MakeRun) -> None:
+    login = re.search(r"^admin +(\S+) +first login: (\S+) / (\S+)$", run.output, re.MULTILINE)
+    assert login
+    url, name, password = login.groups()
+    with requests.Session() as session:
+        page = session.get(f"{url}login/", timeout=10)
+        form = {
+            "username": name,
+            "password": password,
+            "csrfmiddlewaretoken": session.cookies["csrftoken"],
+            "next": "/admin/",
+        }
+        opened = session.post(page.url, data=form, headers={"Referer": page.url}, timeout=10)
+        assert opened.url == url
+        assert opened.ok
+        assert session.get(f"{run.url}/static/admin/css/base.css", timeout=10).ok
+
+
+def test_two_live_side_by_side_and_a_second_start_finds_what_the_first_left(
+    start: Callable[..., MakeRun], homes: tuple[Path, Path]
+) -> None:
+    first, other = start(homes[0]), start(homes[1])
+    first.wait_until_serving()
+    other.wait_until_serving()
+    assert first.key != other.key
+    assert batches_of(first) == batches_of(other) == 3
+
+    processes = first.processes()
+    first.make.send_signal(signal.SIGINT)
+    first.wait_for_exit(seconds=STOP_SECONDS)
+    wait_until_gone(processes, seconds=0.5)
+
+    again = start(homes[0])
+    again.wait_until_serving()
+    assert again.key == first.key
+    assert batches_of(again) == 6
+    assert batches_of(other) == 3
+
+    for run in (again, other):
+        processes = run.processes()
+        run.make.send_signal(signal.SIGTERM)
+        run.wait_for_exit(seconds=STOP_SECONDS)
+        wait_until_gone(processes, seconds=0.5)
+
+
+def test_a_second_ctrl_c_and_a_killed_run_leave_nothing_either(
+    start: Callable[..., MakeRun], homes: tuple[Path, Path]
+) -> None:
+    impatient = start(homes[0])
+    impatient.wait_until_serving()
+    processes = impatient.processes()
+    os.killpg(impatient.make.pid, signal.SIGINT)
+    time.sleep(0.05)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(impatient.make.pid, signal.SIGINT)
+    wait_until_gone(processes, seconds=STOP_SECONDS)
+
+    killed = start(homes[0])
+    killed.wait_until_serving()
+    processes = killed.processes()
+    os.killpg(killed.make.pid, signal.SIGKILL)
+    wait_until_gone(processes, seconds=STOP_SECONDS)
+
+
+@pytest.mark.parametrize("signs_of_life", ["server", "migrating", "process"])
+def test_ctrl_c_while_it_starts_leaves_nothing(
+    start: Callable[..., MakeRun], homes: tuple[Path, Path], signs_of_life: str
+) -> None:
+    run = start(homes[0])
+    deadline = time.monotonic() + START_SECONDS
+    while signs_of_life not in run.output:
+        assert time.monotonic() < deadline, run.output
+        time.sleep(0.01)
+    processes = run.processes()
+    os.killpg(run.make.pid, signal.SIGINT)
+    run.wait_for_exit(seconds=STOP_SECONDS)
+    wait_until_gone(processes, seconds=0.5)
+    assert "Traceback" not in run.output
+
+
+def test_what_cannot_work_is_said_in_a_line_with_its_mend(
+    start: Callable[..., MakeRun], homes: tuple[Path, Path]
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert said(start(homes[0], port=port)) == [
+            f"port {port} cannot be used (Address already in use): set PORT to another"
+        ]
+    file = homes[0] / "file"
+    file.touch()
+    [line] = said(start(file / "home"))
+    assert "RELAYBATCH_HOME" in line
+    [line] = said(start(homes[0], port=123456))
+    assert line == "PORT is '123456': set it to a number from 1 to 65535"
+
+
+def said(run: MakeRun) -> list[str]:
+    assert run.wait_for_exit(seconds=START_SECONDS) != 0
+    return [line for line in run.output.splitlines() if not line.startswith("make")]
