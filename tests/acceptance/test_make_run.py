@@ -85,11 +85,11 @@ class MakeRun:
         return found[1]
 
     def wait_until_serving(self) -> None:
-        deadline = time.monotonic() + START_SECONDS
-        while "\nlogs " not in self.output:
-            assert self.make.poll() is None, self.output
-            assert time.monotonic() < deadline, self.output
-            time.sleep(0.05)
+        self.wait_for_output("\nlogs ")
+
+    def wait_for_output(self, text: str) -> None:
+        wait_until(lambda: text in self.output or self.make.poll() is not None, seconds=START_SECONDS)
+        assert text in self.output, self.output
 
     def wait_for_exit(self, *, seconds: float) -> int:
         status = self.make.wait(seconds)
@@ -149,10 +149,14 @@ def living(processes: list[psutil.Process]) -> list[str]:
 
 
 def wait_until_gone(processes: list[psutil.Process], *, seconds: float) -> None:
+    wait_until(lambda: not living(processes), seconds=seconds)
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float) -> None:
     deadline = time.monotonic() + seconds
-    while left := living(processes):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
 
 
 def listens(port: int) -> bool:
@@ -248,7 +252,7 @@ def test_a_second_ctrl_c_and_a_killed_run_leave_nothing_either(
     impatient.wait_until_serving()
     processes = impatient.processes()
     os.killpg(impatient.make.pid, signal.SIGINT)
-    time.sleep(0.05)
+    wait_until(lambda: len(living(processes)) < len(processes), seconds=STOP_SECONDS)
     with contextlib.suppress(ProcessLookupError):
         os.killpg(impatient.make.pid, signal.SIGINT)
     wait_until_gone(processes, seconds=STOP_SECONDS)
@@ -265,10 +269,7 @@ def test_ctrl_c_while_it_starts_leaves_nothing(
     start: Callable[..., MakeRun], homes: tuple[Path, Path], signs_of_life: str
 ) -> None:
     run = start(homes[0])
-    deadline = time.monotonic() + START_SECONDS
-    while signs_of_life not in run.output:
-        assert time.monotonic() < deadline, run.output
-        time.sleep(0.01)
+    run.wait_for_output(signs_of_life)
     processes = run.processes()
     os.killpg(run.make.pid, signal.SIGINT)
     run.wait_for_exit(seconds=STOP_SECONDS)
