@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from batches.dialects.wire import cut_requests, read_wire
+from batches.strict_json import MAX_DEPTH, is_too_deep
+from relaybatch.errors import InvalidRequest
+
+
+def submission(item: bytes) -> bytearray:
+    return bytearray(b'{"shape":"openai","x":[1,{"a":[2]}],"requests":[{"model":"m","a":[3]},' + item + b"]}")
+
+
+def refusal(body: bytes | bytearray) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as refused:
+        read_wire(bytearray(body))
+    assert refused.value.code == "invalid_json"
+    return refused.value
+
+
+@pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"nan"])
+def test_nan_and_infinity_are_refused_naming_the_item_and_the_byte(value: bytes) -> None:
+    refused = refusal(submission(b'{"model":"m","t":' + value + b"}"))
+    assert refused.param == "requests[1]"
+    assert "requests[1], byte" in refused.message
+
+
+@pytest.mark.parametrize("half", [rb"\ud800", rb"\udc00", rb"\ud800A", rb"\ud800\u0041", rb"\uD83D"])
+@pytest.mark.parametrize("rest", [b"", b',"more":"than enough"'])
+def test_half_of_a_surrogate_pair_is_refused_naming_the_item(half: bytes, rest: bytes) -> None:
+    refused = refusal(submission(b'{"model":"m","t":"' + half + b'"' + rest + b"}"))
+    assert refused.param == "requests[1]"
+    assert "surrogate" in refused.message
+
+
+@pytest.mark.parametrize("text", [rb"\ud83d\ude00", rb"\\ud800", rb"\u0000", "😀\u2028\u2029\u0085".encode()])
+def test_whole_pairs_and_other_escapes_are_fine(text: bytes) -> None:
+    item = b'{"model":"m","t":"' + text + b'"}'
+    assert bytes(cut_requests(read_wire(submission(item)))[1]) == item
+
+
+@pytest.mark.parametrize("wrong", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f"])
+def test_invalid_utf8_is_refused_naming_the_byte(wrong: bytes) -> None:
+    body = submission(b'{"model":"m","t":"' + wrong + b'"}')
+    refused = refusal(body)
+    assert refused.message == f"The body is not valid UTF-8 (byte {body.index(wrong)})."
+    assert refused.param == "requests[1]"
+
+
+def test_invalid_utf8_is_found_where_a_character_crosses_the_steps_of_the_check() -> None:
+    start = (1 << 20) - 2
+    refused = refusal(b'"' + b"x" * (start - 1) + "😀".encode()[:3] + b'"')
+    assert f"byte {start}" in refused.message
+
+
+def test_utf16_is_named_for_what_it_is() -> None:
+    assert "UTF-16" in refusal('{"shape":"openai"}'.encode("utf-16")).message
+
+
+def test_a_byte_order_mark_is_skipped() -> None:
+    assert read_wire(bytearray(b'\xef\xbb\xbf{"shape":"openai"}')).has("shape")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "empty"),
+        (b"[]", "must be a JSON object"),
+        (b"null", "must be a JSON object"),
+        (b"{}x", "trailing characters (byte 3)"),
+        (b'{"a":1', "ends too early"),
+        (b'{"a":01}', "invalid number"),
+        (b'{"a":1,}', "trailing comma"),
+        (b"{'a':1}", "byte 1"),
+    ],
+)
+def test_what_is_no_json_object_is_refused_with_the_reason(body: bytes, reason: str) -> None:
+    assert reason in refusal(body).message
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> None:
+    closing = b"]" if opening == b"[" else b"}"
+    deep = lambda levels: b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}"  # noqa: E731
+    assert len(cut_requests(read_wire(submission(deep(200))))) == 2
+    assert "nested too deep" in refusal(submission(deep(20_000))).message
+
+
+def test_nesting_in_an_ignored_member_is_refused_too() -> None:
+    assert "nested too deep" in refusal(b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").message
+
+
+def test_depth_is_counted_to_the_level() -> None:
+    nested = lambda levels: b"[" * levels + b'"[[[\\"[["' + b"]" * levels  # noqa: E731
+    assert not is_too_deep(nested(MAX_DEPTH - 2), around=2)
+    assert is_too_deep(nested(MAX_DEPTH - 1), around=2)
+    assert not is_too_deep(json.dumps(["["] * 5000).encode(), around=2)
+
+
+def test_null_counts_as_absent() -> None:
+    wire = read_wire(bytearray(b'{"shape":null,"requests":[],"metadata":{}}'))
+    assert [name for name in ("shape", "requests", "metadata", "max_attempts") if wire.has(name)] == [
+        "requests",
+        "metadata",
+    ]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        b'{"model":"m","n":1180591620717411303424}',
+        b'{"model":"m","n":3.14159265358979323846264338327950}',
+        b'{"model":"m","n":[1.0,1e3,-0,1e400]}',
+        b'{ "model" : "m" , "a":1, "a":2 }',
+    ],
+)
+def test_items_are_cut_out_byte_for_byte(item: bytes) -> None:
+    assert bytes(cut_requests(read_wire(submission(item)))[1]) == item
