@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from routing.send import send
-
 from usage.events import draft_event
 
 if TYPE_CHECKING:
@@ -25,11 +24,10 @@ class Metered:
 
 
 def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
-    """Send a call whose caller has been checked, which gave its `standing`. `started`: the attempt's begin on
-    the monotonic clock.
+    """Send a call whose caller was checked just now, which gave its `standing`.
 
-    Never raises for what an upstream does. Nothing is saved and no transaction may be open: it waits for the
-    network.
+    `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
+    only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
     outcome = send(call)
     target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)

@@ -1,15 +1,15 @@
-"""The usage routes. A trailing slash is optional."""
+"""The usage routes."""
 
 from __future__ import annotations
 
-from django.urls import re_path
+from django.urls import path
 
 from usage import views
 
 urlpatterns = [
-    re_path(r"^v1/usage/events/?$", views.Events.as_view()),
-    re_path(r"^v1/usage/summary/?$", views.Summary.as_view()),
-    re_path(r"^api/usage/events/?$", views.AllEvents.as_view()),
-    re_path(r"^api/usage/summary/?$", views.AllSummary.as_view()),
-    re_path(r"^api/usage/timeseries/?$", views.AllTimeseries.as_view()),
+    path("v1/usage/events", views.Events.as_view()),
+    path("v1/usage/summary", views.Summary.as_view()),
+    path("api/usage/events", views.AllEvents.as_view()),
+    path("api/usage/summary", views.AllSummary.as_view()),
+    path("api/usage/timeseries", views.AllTimeseries.as_view()),
 ]

@@ -33,6 +33,8 @@ class Usage(APIView):
 
 
 class Events(Usage):
+    """The caller's own events, newest first, page by page; as CSV all of them in one stream."""
+
     @EVENTS
     def get(self, request: Request) -> HttpResponseBase:
         query = events_query(request, now=timezone.now())
@@ -44,6 +46,8 @@ class Events(Usage):
 
 
 class Summary(Usage):
+    """What the caller's own events add up to, for each group."""
+
     @SUMMARY
     def get(self, request: Request) -> Response:
         query = summary_query(request, now=timezone.now())
@@ -58,14 +62,16 @@ class Everybodys(Usage):
 
 
 class AllEvents(Everybodys, Events):
-    pass
+    """Everybody's events, for operators."""
 
 
 class AllSummary(Everybodys, Summary):
-    pass
+    """What everybody's events add up to, for operators."""
 
 
 class AllTimeseries(Everybodys):
+    """What everybody's events add up to in each interval, for operators."""
+
     @TIMESERIES
     def get(self, request: Request) -> Response:
         query = series_query(request, now=timezone.now())

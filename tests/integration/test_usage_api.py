@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pytest_django import DjangoAssertNumQueries, Settings
 
-pytestmark = [pytest.mark.django_db, pytest.mark.urls("usage.urls")]
+pytestmark = pytest.mark.django_db
 EVENTS, SUMMARY = "/v1/usage/events", "/v1/usage/summary"
 ALL = {"events": "/api/usage/events", "summary": "/api/usage/summary", "series": "/api/usage/timeseries"}
 BATCH = uuid.UUID(int=0xB)
@@ -138,6 +138,12 @@ def test_a_stranger_sees_nothing_of_an_owners_usage(caller: SimpleNamespace) -> 
     assert body(SUMMARY, stranger, asked)["rows"][0]["requests"] == 0
     assert body(SUMMARY, stranger, asked | {"group_by": "model"})["rows"] == []
     assert body(SUMMARY, caller.headers, asked)["rows"][0]["requests"] == 1
+
+
+@pytest.mark.parametrize("path", [EVENTS, SUMMARY])
+def test_a_final_slash_is_optional_and_other_methods_are_refused(path: str, caller: SimpleNamespace) -> None:
+    assert get(f"{path}/", caller.headers).status_code == 200
+    assert Client().post(path, headers=caller.headers).status_code == 405
 
 
 @pytest.mark.parametrize("path", [EVENTS, SUMMARY])

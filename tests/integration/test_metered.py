@@ -1,0 +1,76 @@
+"""A metered call over a real socket: whatever comes of it, its event says what it used and cost."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.recheck import Standing
+from tests import upstream_answers as answers
+from tests.calls import call_of
+from tests.catalog import make_catalog
+from usage.events import Attempt
+from usage.ledger import record
+from usage.metered import Metered, metered_send
+from usage.models import UsageEvent
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from routing.call import Call
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db
+STANDING = Standing(policy="a policy", project="a project", team="a team")
+
+
+@pytest.fixture
+def catalog(upstream: Upstream) -> SimpleNamespace:
+    prices = {"input": 2_000_000_000, "cache_read": 500_000_000, "output": 8_000_000_000}
+    return make_catalog(upstream.url, rates=prices)
+
+
+def metered(call: Call) -> Metered:
+    batch_id = uuid.uuid4()
+    attempt = Attempt(source="batch", batch_id=batch_id, public_batch_id=str(batch_id), item_idx=0)
+    return metered_send(call=call, standing=STANDING, attempt=attempt, started=time.monotonic())
+
+
+def test_an_answered_call_is_priced_and_its_event_can_be_saved(catalog: SimpleNamespace) -> None:
+    result = metered(call_of(catalog))
+    assert result.outcome.failure is None
+    assert result.event.cost_nanos == 540_000
+    assert (result.event.policy, result.event.project, result.event.team) == (
+        "a policy",
+        "a project",
+        "a team",
+    )
+    assert result.event.duration_ms >= result.event.upstream_ms
+    assert UsageEvent.objects.count() == 0
+    record(result.event)
+    assert UsageEvent.objects.get().host_key == catalog.host_keys[0].name
+
+
+def test_a_failed_attempt_that_reported_usage_costs_money(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5}
+    upstream.script(answers.json({"error": {"message": "no"}, "usage": usage}, status=400))
+    event = metered(call_of(catalog)).event
+    assert (event.status, event.error_kind, event.cost_nanos) == (400, "upstream_status", 60_000)
+
+
+def test_a_failed_attempt_without_usage_is_unpriced(upstream: Upstream, catalog: SimpleNamespace) -> None:
+    upstream.script(answers.status(400))
+    event = metered(call_of(catalog)).event
+    assert (event.status, event.tokens_known, event.cost_nanos) == (400, False, None)
+
+
+def test_a_call_that_was_never_sent_cost_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:
+    event = metered(call_of(catalog, body=b'{"model":"no-such-model"}')).event
+    assert upstream.requests == []
+    assert (event.status, event.error_kind, event.requested_model) == (0, "model_not_found", "no-such-model")
+    assert (event.tokens_known, event.cost_nanos, event.keys_tried) == (True, 0, 0)
