@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from requests import PreparedRequest
-from requests.exceptions import SSLError
+from requests.exceptions import ConnectionError as RequestsConnectionError
+from requests.exceptions import ProxyError, SSLError
 from requests.utils import get_environ_proxies
 from urllib3.exceptions import DecodeError, HTTPError
 
@@ -209,4 +210,8 @@ def _proxies(url: str) -> Mapping[str, str]:
 def _trouble(error: Exception) -> str:
     if isinstance(error, SSLError):
         return "the TLS handshake failed or the certificate is not trusted"
-    return "the base URL or the proxy cannot be used"
+    if isinstance(error, ProxyError):
+        return "the proxy did not connect"
+    if isinstance(error, RequestsConnectionError):
+        return "the connection broke while it was being made"
+    return "the base URL cannot be used"

@@ -96,7 +96,10 @@ Answer = Callable[[Exchange], None]
 
 
 class Upstream:
-    """`inside`: requests being answered now; `max_inside`: the most at once so far."""
+    """`inside`: requests being answered now; `max_inside`: the most at once so far.
+
+    `broken_handshakes`: with TLS, how many connections to close in place of a handshake.
+    """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
         from tests import upstream_answers
@@ -104,6 +107,7 @@ class Upstream:
         self.handler: Callable[[Request], Answer] = lambda _: upstream_answers.usable()
         self.inside = 0
         self.max_inside = 0
+        self.broken_handshakes = 0
         self._tls = tls
         self._script: deque[Answer] = deque()
         self._requests: list[Request] = []
@@ -184,6 +188,8 @@ class Upstream:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
+                if self._breaks_handshake():
+                    return
                 sock = self._tls.wrap_socket(sock, server_side=True)
             self._serve_requests(sock, connection)
         except (OSError, ValueError):
@@ -193,6 +199,11 @@ class Upstream:
                 self._sockets.discard(raw)
                 self._changed.notify_all()
             sock.close()
+
+    def _breaks_handshake(self) -> bool:
+        with self._changed:
+            self.broken_handshakes -= 1
+            return self.broken_handshakes >= 0
 
     def _serve_requests(self, sock: socket.socket, connection: int) -> None:
         with sock.makefile("rb") as stream:

@@ -163,11 +163,11 @@ def hang_in_body() -> Answer:
     return hang(after=_head(200, 1000, "application/json", {}) + b'{"id":')
 
 
-def drip(*, every_seconds: float = 1.0) -> Answer:
-    """Headers at once, then a body of a byte at a time, without end."""
+def drip(*, every_seconds: float = 1.0, head: bytes = b"") -> Answer:
+    """Headers at once (or `head`), then a byte at a time, without end."""
 
     def answer(exchange: Exchange) -> None:
-        exchange.write(_head(200, 1_000_000, "application/json", {}) + b"{")
+        exchange.write(head or _head(200, 1_000_000, "application/json", {}) + b"{")
         while exchange.pause(every_seconds):
             exchange.write(b" ")
         exchange.keep_alive = False
