@@ -9,6 +9,7 @@ from django.conf import settings
 
 from relaybatch.ids import uuid7
 from routing.call import Tokens
+from routing.names import printable
 from usage.meters import METERS
 from usage.pricing import price
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
 MOST_TOKENS = 10**12
-MOST_NAME_CHARACTERS = 300
 NO_TOKENS = Tokens(input=0, output=0)
 
 
@@ -149,12 +149,7 @@ def _pricing_name(prices: PriceList | None) -> str:
 
 
 def _names(target: Target) -> dict[str, Any]:
+    """A caller may ask for a model by any text, also by one that a row cannot hold."""
     names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
-    return {"requested_model": _storable(target.requested_model)} | {
-        name: getattr(target, name) for name in names
-    }
-
-
-def _storable(name: str) -> str:
-    """A caller may ask for any text; PostgreSQL refuses NUL and half surrogate pairs, and a column has an end."""
-    return name[:MOST_NAME_CHARACTERS].replace("\0", "\ufffd").encode(errors="replace").decode()
+    asked = {"requested_model": printable(target.requested_model)}
+    return asked | {name: getattr(target, name) for name in names}
