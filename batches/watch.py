@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS = 1.0
+# A cancel is promised to stop running items within two seconds.
+LOOK_SECONDS = 0.5
 BEATS_A_LOST_TIME = 6
 
 # An upsert: a process that was declared dead and woke up again is alive again.
@@ -38,7 +39,7 @@ _LEAVE = "DELETE FROM batches_worker WHERE id = %s"
 
 
 class Watch:
-    """Every second: cuts what is past its deadline, cancelled, or still running after the shutdown grace.
+    """Twice a second: cuts what is past its deadline, cancelled, or still running after the shutdown grace.
 
     Six times in RELAY_WORKER_LOST_S it renews the worker row. A database that is away stops neither deadlines nor the
     grace.

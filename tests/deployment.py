@@ -56,7 +56,7 @@ class Deployment:
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self._folder = folder
-        self._environment = _environment() | environment
+        self._environment = deployment_environment() | environment
         self._processes: list[Process] = []
 
     def __enter__(self) -> Self:
@@ -124,7 +124,7 @@ def wait_for_end(*batches: Batch, seconds: float = DEADLINE_SECONDS) -> None:
         batch.refresh_from_db()
 
 
-def _environment() -> dict[str, str]:
+def deployment_environment() -> dict[str, str]:
     database = connection.settings_dict
     url = f"postgresql://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:{database['PORT']}/{database['NAME']}"
     return dict(os.environ) | {

@@ -86,7 +86,9 @@ def web_process(folder: Path, **environment: str) -> Iterator[Web]:
         procfile_command("web"),
         log=folder / "web.log",
         stop_steps="TERM:10",
-        environment=deployment_environment() | {"GUNICORN_CMD_ARGS": ONE_WORKER, "LOG_FORMAT": "json"} | environment,
+        environment=deployment_environment()
+        | {"GUNICORN_CMD_ARGS": ONE_WORKER, "LOG_FORMAT": "json"}
+        | environment,
         directory=ROOT,
     )
     try:
