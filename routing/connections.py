@@ -203,11 +203,11 @@ class Transport(HTTPAdapter):
     """Verifies TLS against the certificates of certifi and of the machine. Never repeats a request by itself."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
-        super().init_poolmanager(*args, **kwargs, ssl_context=_tls())
+        super().init_poolmanager(*args, **kwargs, ssl_context=tls_context())
         self.poolmanager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
 
     def proxy_manager_for(self, proxy: str, **kwargs: Any) -> Any:
-        manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=_tls())
+        manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=tls_context())
         manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
         return manager
 
@@ -216,7 +216,7 @@ class Transport(HTTPAdapter):
 
 
 @functools.cache
-def _tls() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     context = create_urllib3_context()
     context.load_verify_locations(certifi.where())
     context.load_default_certs()

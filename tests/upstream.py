@@ -159,6 +159,11 @@ class Upstream:
         with self._changed:
             return self._connections
 
+    @property
+    def open_connections(self) -> int:
+        with self._changed:
+            return len(self._sockets)
+
     def wait_for(self, condition: Callable[[Upstream], bool], *, seconds: float = DEADLINE_SECONDS) -> None:
         """Until the condition holds, looked at after every change; `lambda up: len(up.requests) == 3`."""
         with self._changed:
@@ -180,11 +185,12 @@ class Upstream:
                 return
             with self._changed:
                 self._connections += 1
-                self._sockets.add(sock)
-                self._start(self._serve, sock, self._connections)
+                # Another descriptor to hang up with: TLS takes the first one over.
+                held = sock.dup()
+                self._sockets.add(held)
+                self._start(self._serve, sock, held, self._connections)
 
-    def _serve(self, sock: socket.socket, connection: int) -> None:
-        raw = sock
+    def _serve(self, sock: socket.socket, held: socket.socket, connection: int) -> None:
         try:
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self._tls is not None:
@@ -196,9 +202,10 @@ class Upstream:
             pass  # The client went away, or was cut off: both are what tests do.
         finally:
             with self._changed:
-                self._sockets.discard(raw)
+                self._sockets.discard(held)
+                held.close()
+                sock.close()
                 self._changed.notify_all()
-            sock.close()
 
     def _breaks_handshake(self) -> bool:
         with self._changed:
