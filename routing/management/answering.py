@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=models.Model)
 
 
+class Problems(CommandError):  # noqa: N818 -- they are the lines, and the error
+    """Several lines: one for each problem of something that was read as a whole."""
+
+    def __init__(self, lines: list[str]) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
 class AnsweringCommand(BaseCommand):
     """A subclass gives `answer()`: its mapping is the line of --json, and `told()` says it to people.
 
@@ -64,7 +72,9 @@ class AnsweringCommand(BaseCommand):
         return "\n".join(f"{name}: {value}" for name, value in answer.items())
 
     def _leave(self, error: CommandError) -> NoReturn:
-        self.stderr.write(" ".join(str(error).split()))
+        lines = error.lines if isinstance(error, Problems) else [str(error)]
+        for line in lines:
+            self.stderr.write(" ".join(line.split()))
         sys.exit(1)
 
 

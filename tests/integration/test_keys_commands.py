@@ -1,57 +1,24 @@
 from __future__ import annotations
 
 import io
-import json
 import uuid
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
-from django.core.management import ManagementUtility
 from django.utils import timezone
 
 from routing.credentials import authenticate
 from routing.keys import hash_of
 from routing.models import Policy, RelayKey, User
 from tests.catalog import make_catalog
+from tests.shell import Shell, shell
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+__all__ = ["shell"]
 pytestmark = pytest.mark.django_db
-
-
-class Shell:
-    """Runs a command as `manage.py` does, and keeps what it printed."""
-
-    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
-        self._capfd = capfd
-
-    def answer(self, *arguments: str) -> dict[str, Any]:
-        self._capfd.readouterr()
-        ManagementUtility(["manage.py", *arguments, "--json"]).execute()
-        printed = self._capfd.readouterr()
-        assert printed.err == ""
-        assert printed.out.count("\n") == 1
-        answer: dict[str, Any] = json.loads(printed.out)
-        return answer
-
-    def refusal(self, *arguments: str) -> str:
-        self._capfd.readouterr()
-        with pytest.raises(SystemExit) as left:
-            ManagementUtility(["manage.py", *arguments, "--json"]).execute()
-        printed = self._capfd.readouterr()
-        assert left.value.code == 1
-        assert printed.out == ""
-        assert printed.err.count("\n") == 1
-        return printed.err.strip()
-
-
-@pytest.fixture
-def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    # The test's transaction lives on the connection that a command closes behind it.
-    monkeypatch.setattr("django.db.connections.close_all", lambda: None)
-    return Shell(capfd)
 
 
 @pytest.fixture

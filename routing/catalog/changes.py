@@ -1,0 +1,21 @@
+"""One change of a row, as it is told to the operator: names only, never a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from routing.catalog.problems import shown
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """`action`: create, update (with the `fields` of the file that differ), disable or delete."""
+
+    action: str
+    kind: str
+    name: str
+    fields: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        words = f"{self.action} {self.kind} {shown(self.name)}"
+        return f"{words}: {', '.join(self.fields)}" if self.fields else words

@@ -1,0 +1,170 @@
+"""How a value of the file lies in a row: whether it differs from what is there, and how it is put there.
+
+`assign` sets attributes before the row is saved. `clear` and `fill` replace rows that belong to it, in two steps:
+what one row gives up (an alias, say), another may take in the same file.
+"""
+
+# ruff: noqa: ARG002 -- all columns share one signature
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from routing.secrets import SecretUnreadable, decrypt, encrypt
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db import models
+
+# Rows by section and name: what a name in the file stands for.
+Rows = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A plain attribute; the root of the others."""
+
+    attribute: str
+
+    def differs(self, row: Any, value: Any) -> bool:
+        return bool(self.current(row) != value)
+
+    def current(self, row: Any) -> Any:
+        return getattr(row, self.attribute)
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        """The names of the attributes that were set."""
+        setattr(row, self.attribute, value)
+        return (self.attribute,)
+
+    def clear(self, row: Any) -> None:
+        """Nothing belongs to a plain attribute."""
+
+    def fill(self, row: Any, value: Any, rows: Rows) -> None:
+        """Nothing belongs to a plain attribute."""
+
+
+@dataclass(frozen=True, slots=True)
+class Words(Column):
+    """A list of texts, in order."""
+
+    def current(self, row: Any) -> tuple[str, ...]:
+        return tuple(getattr(row, self.attribute))
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        setattr(row, self.attribute, list(value))
+        return (self.attribute,)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference(Column):
+    """A foreign key, by the name of the row that it points to."""
+
+    section: str
+
+    def current(self, row: Any) -> str | None:
+        target = getattr(row, self.attribute)
+        return None if target is None else name_of(target)
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        setattr(row, self.attribute, None if value is None else rows[self.section][value])
+        return (self.attribute,)
+
+
+@dataclass(frozen=True, slots=True)
+class Secret(Column):
+    """Encrypted at rest, and written anew only when the value differs or can no longer be read."""
+
+    def differs(self, row: Any, value: Any) -> bool:
+        sealed = getattr(row, self.attribute)
+        if value is None or sealed is None:
+            return (value is None) != (sealed is None)
+        try:
+            return decrypt(bytes(sealed)) != str(value).encode()
+        except SecretUnreadable:
+            return True
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        setattr(row, self.attribute, None if value is None else encrypt(value.encode()))
+        return (self.attribute,)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance(Column):
+    """A project's included usage: an amount and its currency, or neither."""
+
+    def current(self, row: Any) -> dict[str, Any] | None:
+        if row.included_nanos is None:
+            return None
+        return {"amount": row.included_nanos, "currency": row.included_currency}
+
+    def differs(self, row: Any, value: Any) -> bool:
+        asked = value and {"amount": value["amount"], "currency": value["currency"]}
+        return bool(self.current(row) != asked)
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        row.included_nanos = value["amount"] if value else None
+        row.included_currency = value["currency"] if value else ""
+        return ("included_nanos", "included_currency")
+
+
+@dataclass(frozen=True, slots=True)
+class Children(Column):
+    """Rows that belong to this one: replaced as a whole when one of `attributes` differs.
+
+    `attribute` is the reverse accessor; `references` say which attributes are names of rows in which section;
+    `ordered` children carry their `position`.
+    """
+
+    model: type[models.Model]
+    parent: str
+    attributes: tuple[str, ...]
+    references: Mapping[str, str] = field(default_factory=dict)
+    ordered: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """For prefetch_related: what `current` reads of each child."""
+        return tuple(f"{self.attribute}__{attribute}" for attribute in self.references)
+
+    def current(self, row: Any) -> list[tuple[Any, ...]]:
+        children = [self._seen(child) for child in getattr(row, self.attribute).all()]
+        return children if self.ordered else sorted(children)
+
+    def differs(self, row: Any, value: Any) -> bool:
+        asked = [tuple(record[attribute] for attribute in self.attributes) for record in value]
+        return self.current(row) != (asked if self.ordered else sorted(asked))
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        return ()
+
+    def clear(self, row: Any) -> None:
+        self.model._default_manager.filter(**{self.parent: row}).delete()
+
+    def fill(self, row: Any, value: Any, rows: Rows) -> None:
+        self.model._default_manager.bulk_create(
+            self._child(row, record, rows, position=position) for position, record in enumerate(value)
+        )
+
+    def _seen(self, child: Any) -> tuple[Any, ...]:
+        values = (getattr(child, attribute) for attribute in self.attributes)
+        return tuple(
+            name_of(value) if value is not None and attribute in self.references else value
+            for attribute, value in zip(self.attributes, values, strict=True)
+        )
+
+    def _child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
+        values = {
+            attribute: rows[self.references[attribute]][record[attribute]]
+            if attribute in self.references and record[attribute] is not None
+            else record[attribute]
+            for attribute in self.attributes
+        }
+        place = {"position": position} if self.ordered else {}
+        return self.model(**{self.parent: row}, **values, **place)
+
+
+def name_of(row: Any) -> str:
+    return str(row.get_username() if hasattr(row, "get_username") else row.name)

@@ -1,0 +1,84 @@
+"""--prune: rows that the file does not hold are deleted, the dependent ones first.
+
+Who holds relay keys is disabled instead, and with them their project and team: a deleted account would take its
+keys along, and with the keys the way to read what they submitted. Staff are never touched, nor users who have
+neither project nor policy: they are no callers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from routing.catalog.changes import Change
+from routing.catalog.columns import name_of
+from routing.catalog.problems import CatalogRefused, Problem, shown
+from routing.catalog.schema import KINDS, Kind
+from routing.models import Policy, Project, RelayKey, ServiceAccount, Team, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routing.catalog.columns import Rows
+    from routing.catalog.reading import Wanted
+
+
+def prune_rows(wanted: list[Wanted], rows: Rows) -> Iterator[Change]:
+    """Raises CatalogRefused when a row outside the file still needs one that would go."""
+    in_file = {(row.kind.section, row.name) for row in wanted}
+    for kind in reversed(KINDS):
+        for name, row in rows[kind.section].items():
+            if (kind.section, name) not in in_file and not _is_no_caller(row):
+                yield from _prune(kind, row)
+
+
+def _prune(kind: Kind, row: Any) -> Iterator[Change]:
+    name = name_of(row)
+    if _must_stay(row):
+        if getattr(row, kind.enabled_attribute):
+            setattr(row, kind.enabled_attribute, False)
+            row.save(update_fields=[kind.enabled_attribute])
+            yield Change(action="disable", kind=kind.word, name=name)
+        return
+    _require_unused(kind, row)
+    row.delete()
+    yield Change(action="delete", kind=kind.word, name=name)
+
+
+def _is_no_caller(row: Any) -> bool:
+    return isinstance(row, User) and (
+        row.is_staff or row.is_superuser or (row.project_id is None and row.policy_id is None)
+    )
+
+
+def _must_stay(row: Any) -> bool:
+    if isinstance(row, ServiceAccount):
+        return RelayKey.objects.filter(service_account=row).exists()
+    if isinstance(row, User):
+        return RelayKey.objects.filter(user=row).exists()
+    if isinstance(row, Project):
+        members: list[ServiceAccount | User] = [
+            *row.service_accounts.all(),
+            *User.objects.filter(project=row),
+        ]
+        return bool(members) and not any(member.may_call for member in members)
+    if isinstance(row, Team):
+        projects = row.projects.all()
+        return bool(projects) and not any(project.enabled for project in projects)
+    return False
+
+
+def _require_unused(kind: Kind, row: Any) -> None:
+    user = ", ".join(sorted(_users_of(row)))
+    if user:
+        words = f"{kind.word} {shown(name_of(row))} is not in the file, and still used by {user}"
+        raise CatalogRefused([Problem(0, f"{words}: change that first, or keep it in the file")])
+
+
+def _users_of(row: Any) -> Iterator[str]:
+    """What would lose its way by the deletion. A key without its own policy would fall back to another."""
+    if isinstance(row, Policy):
+        for key in RelayKey.objects.filter(policy=row, revoked_at=None)[:5]:
+            yield f"relay key {key.id}"
+    if isinstance(row, Project):
+        for user in User.objects.filter(project=row)[:5]:
+            yield f"user {shown(user.username)}"

@@ -1,0 +1,105 @@
+"""Looks up the names by which a file refers to rows: in the file itself and, without --prune, in the database."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from routing.catalog.problems import Problem, shown
+from routing.catalog.schema import KINDS
+from routing.models import Alias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routing.catalog.columns import Rows
+    from routing.catalog.fields import Mention
+    from routing.catalog.reading import Wanted
+
+_WORDS = {kind.section: kind.word for kind in KINDS}
+
+
+@dataclass(slots=True)
+class Known:
+    """`names` by section; `providers` of models; `aliases` of models that the file does not hold."""
+
+    names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    providers: dict[str, str] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)
+
+
+def known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Known:
+    known = Known()
+    if with_database:
+        _add_database(known, rows, in_file={row.name for row in wanted if row.kind.section == "models"})
+    for row in wanted:
+        known.names[row.kind.section].add(row.name)
+        if row.kind.section == "models":
+            known.providers[row.name] = row.values["provider"]
+    return known
+
+
+def problems_of(mentions: list[Mention], known: Known) -> Iterator[Problem]:
+    lines: dict[str, int] = {}
+    for mention in mentions:
+        if mention.section == "aliases":
+            words = _alias_problem(mention, known, lines)
+        elif mention.section == "grants":
+            words = _grant_problem(mention.name, known)
+        elif mention.name not in known.names[mention.section]:
+            words = f"unknown {_WORDS[mention.section]} {shown(mention.name)}: add it to {mention.section}"
+        else:
+            continue
+        if words:
+            yield Problem(mention.line, f"{mention.path}: {words}")
+
+
+def _add_database(known: Known, rows: Rows, *, in_file: set[str]) -> None:
+    for section, named in rows.items():
+        known.names[section].update(named)
+    known.providers.update({name: model.provider.name for name, model in rows["models"].items()})
+    for alias in Alias.objects.select_related("model").exclude(model__name__in=in_file):
+        known.aliases[str(alias)] = alias.model.name
+
+
+def _alias_problem(mention: Mention, known: Known, lines: dict[str, int]) -> str:
+    if mention.name in known.aliases:
+        return f"model {shown(known.aliases[mention.name])} has the alias {shown(mention.name)} already"
+    if mention.name in lines:
+        return f"alias {shown(mention.name)} is given twice, first in line {lines[mention.name]}"
+    lines[mention.name] = mention.line
+    return ""
+
+
+def _grant_problem(grant: str, known: Known) -> str:
+    """Empty when one way to read the grant names what there is. Names of models may hold `/` and `@` themselves."""
+    problems = [_problem_of_parts(*parts, known=known) for parts in _readings(grant)]
+    if not problems:
+        return "expected provider, provider/model, provider/model@host, provider@host or @host"
+    return "" if "" in problems else problems[-1]
+
+
+def _readings(grant: str) -> Iterator[tuple[str | None, str | None, str | None]]:
+    """Provider, model and host: without a host first, so that a model's name with `@` in it wins."""
+    provider, slash, model = grant.partition("/")
+    if slash and provider and model:
+        yield provider, model, None
+        name, at, host = model.rpartition("@")
+        if at and name and host:
+            yield provider, name, host
+    elif not slash:
+        provider, at, host = grant.rpartition("@")
+        if not at:
+            yield grant, None, None
+        elif host:
+            yield provider or None, None, host
+
+
+def _problem_of_parts(provider: str | None, model: str | None, host: str | None, *, known: Known) -> str:
+    for section, name in (("providers", provider), ("models", model), ("hosts", host)):
+        if name is not None and name not in known.names[section]:
+            return f"unknown {_WORDS[section]} {shown(name)}: add it to {section}"
+    if model is not None and known.providers.get(model) != provider:
+        return f"model {shown(model)} is not of provider {shown(provider or '')}"
+    return ""

@@ -1,0 +1,279 @@
+"""All that a catalog file may hold: a table with an entry for each kind of row, in the order of writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from routing.catalog import forms
+from routing.catalog.columns import Allowance, Children, Column, Reference, Secret, Words
+from routing.catalog.fields import Check, Field
+from routing.catalog.nested import BINDING, INCLUDED, RATE, RULE, called, currency_field, tier, window
+from routing.catalog.readers import (
+    alias,
+    choice,
+    each_as,
+    grant,
+    listing,
+    only,
+    record,
+    reference,
+    text,
+    truth,
+    without_disabled,
+)
+from routing.models import (
+    Alias,
+    Binding,
+    Host,
+    HostKey,
+    Model,
+    Policy,
+    PolicyHostKey,
+    Pricing,
+    Project,
+    Provider,
+    Rate,
+    RateLimit,
+    RateLimitRule,
+    ServiceAccount,
+    Team,
+    User,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django.db import models
+
+
+@dataclass(frozen=True, slots=True)
+class StoredField:
+    """A field of the file that lies in the row: `key` is that of its value."""
+
+    name: str
+    key: str
+    column: Column
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A section of the file and the rows that it stands for.
+
+    `name_form` and `name_attribute`: of the row's name. `fresh` prepares a new row; `touch` is told which fields of
+    a row changed, and returns the attributes that it changed in turn.
+    """
+
+    section: str
+    word: str
+    model: type[models.Model]
+    fields: tuple[Field, ...] = ()
+    check: Check | None = None
+    name_form: Callable[[str], str] = forms.name
+    name_attribute: str = "name"
+    enabled_attribute: str = "enabled"
+    fresh: Callable[[Any], None] = lambda _: None
+    touch: Callable[[Any, set[str]], tuple[str, ...]] = lambda _row, _changed: ()
+
+    @property
+    def all_fields(self) -> tuple[Field, ...]:
+        return (
+            Field("name", text(self.name_form), required=True),
+            *self.fields,
+            Field("enabled", truth, default=True, column=Column(self.enabled_attribute)),
+        )
+
+    @property
+    def stored_fields(self) -> tuple[StoredField, ...]:
+        """Without the name, by which the row is found."""
+        return tuple(
+            StoredField(name=f.name, key=f.key, column=f.column) for f in self.all_fields if f.column
+        )
+
+
+def _one_source(host_key: dict[str, Any]) -> Iterator[str]:
+    if bool(host_key["env_name"]) == (host_key["value"] is not None):
+        yield "expected value_from or value, one of them"
+
+
+def _raise_version(pricing: Any, changed: set[str]) -> tuple[str, ...]:
+    """Events keep the version that they were priced at: another price is another version."""
+    if not changed & {"rates", "currency"}:
+        return ()
+    pricing.version += 1
+    return ("version",)
+
+
+def _children(
+    accessor: str,
+    model: type[models.Model],
+    parent: str,
+    *attributes: str,
+    ordered: bool = False,
+    **references: str,
+) -> Children:
+    return Children(
+        accessor, model=model, parent=parent, attributes=attributes, references=references, ordered=ordered
+    )
+
+
+KINDS = (
+    Kind(
+        "rate_limits",
+        "rate_limit",
+        RateLimit,
+        (
+            Field(
+                "rules",
+                without_disabled(listing(RULE, once=window)),
+                default=(),
+                column=_children(
+                    "rules",
+                    RateLimitRule,
+                    "rate_limit",
+                    "meter",
+                    "amount",
+                    "window_seconds",
+                    "strategy",
+                    ordered=True,
+                ),
+            ),
+        ),
+    ),
+    Kind("providers", "provider", Provider, name_form=forms.name_without_separators),
+    Kind(
+        "hosts",
+        "host",
+        Host,
+        (Field("base_url", text(forms.base_url), required=True, column=Column("base_url")),),
+        name_form=forms.name_without_separators,
+    ),
+    Kind(
+        "host_keys",
+        "host_key",
+        HostKey,
+        (
+            Field("host", reference("hosts"), required=True, column=Reference("host", "hosts")),
+            Field(
+                "value_from",
+                only("env", record(Field("env", text(forms.environment_name), required=True))),
+                default="",
+                to="env_name",
+                column=Column("env_name"),
+            ),
+            Field("value", text(forms.secret), column=Secret("secret_encrypted")),
+            Field("rate_limit", reference("rate_limits"), column=Reference("rate_limit", "rate_limits")),
+        ),
+        check=_one_source,
+    ),
+    Kind(
+        "pricing",
+        "pricing",
+        Pricing,
+        (
+            currency_field(),
+            Field(
+                "rates",
+                without_disabled(listing(RATE, once=tier)),
+                default=(),
+                column=_children("rates", Rate, "pricing", "meter", "above_tokens", "rate_nanos"),
+            ),
+        ),
+        touch=_raise_version,
+    ),
+    Kind(
+        "models",
+        "model",
+        Model,
+        (
+            Field(
+                "provider", reference("providers"), required=True, column=Reference("provider", "providers")
+            ),
+            Field(
+                "aliases",
+                listing(alias, once=None),
+                default=(),
+                column=_children("aliases", Alias, "model", "pattern", "wildcard"),
+            ),
+            Field(
+                "bindings",
+                listing(BINDING, once=called),
+                default=(),
+                column=_children(
+                    "bindings",
+                    Binding,
+                    "model",
+                    "host",
+                    "adapter",
+                    "upstream_name",
+                    "pricing",
+                    "enabled",
+                    ordered=True,
+                    host="hosts",
+                    pricing="pricing",
+                ),
+            ),
+        ),
+        name_form=forms.model_name,
+    ),
+    Kind(
+        "policies",
+        "policy",
+        Policy,
+        (
+            Field("models", listing(grant), default=(), column=Words("models_granted")),
+            Field(
+                "host_keys",
+                each_as("host_key", listing(reference("host_keys"))),
+                default=(),
+                column=_children(
+                    "policyhostkey_set",
+                    PolicyHostKey,
+                    "policy",
+                    "host_key",
+                    ordered=True,
+                    host_key="host_keys",
+                ),
+            ),
+            Field(
+                "key_selection",
+                choice(Policy.Selection.values),
+                default="prioritized",
+                column=Column("key_selection"),
+            ),
+            Field("rate_limit", reference("rate_limits"), column=Reference("rate_limit", "rate_limits")),
+        ),
+    ),
+    Kind("teams", "team", Team),
+    Kind(
+        "projects",
+        "project",
+        Project,
+        (
+            Field("team", reference("teams"), required=True, column=Reference("team", "teams")),
+            Field("included_usage", INCLUDED, column=Allowance("included_nanos")),
+        ),
+    ),
+    Kind(
+        "service_accounts",
+        "service_account",
+        ServiceAccount,
+        (
+            Field("project", reference("projects"), required=True, column=Reference("project", "projects")),
+            Field("policy", reference("policies"), column=Reference("policy", "policies")),
+        ),
+    ),
+    Kind(
+        "users",
+        "user",
+        User,
+        (
+            Field("project", reference("projects"), column=Reference("project", "projects")),
+            Field("policy", reference("policies"), column=Reference("policy", "policies")),
+        ),
+        name_form=forms.username,
+        name_attribute="username",
+        enabled_attribute="is_active",
+        fresh=lambda user: user.set_unusable_password(),
+    ),
+)

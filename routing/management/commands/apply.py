@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from routing.catalog.applying import apply_catalog
+from routing.catalog.changes import Change
+from routing.catalog.problems import CatalogRefused
+from routing.management.answering import AnsweringCommand, Problems
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+    from routing.catalog.problems import Problem
+
+
+class Command(AnsweringCommand):
+    help = "Makes the catalog what a YAML file (or a .json file) says, and prints a line for each change."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
+        parser.add_argument("--prune", action="store_true", help="delete rows that the file does not hold")
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        path, dry_run = options["file"], options["dry_run"]
+        try:
+            changes = apply_catalog(path, dry_run=dry_run, prune=options["prune"])
+        except CatalogRefused as refused:
+            raise Problems([_words(path, problem) for problem in refused.problems]) from refused
+        return {
+            "dry_run": dry_run,
+            "changes": [
+                {"action": each.action, "kind": each.kind, "name": each.name, "fields": list(each.fields)}
+                for each in changes
+            ],
+        }
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in answer["changes"]]
+        if not lines:
+            return "nothing to change"
+        return "\n".join([*lines, "dry run: nothing was changed"] if answer["dry_run"] else lines)
+
+
+def _words(path: Path, problem: Problem) -> str:
+    return f"{path}:{problem.line}: {problem.words}" if problem.line else f"{path}: {problem.words}"

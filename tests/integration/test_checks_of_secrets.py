@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import base64
+from typing import TYPE_CHECKING
+
+import pytest
+from django.core.checks import run_checks
+
+from routing.checks import check_stored_secrets
+from routing.models import HostKey
+from tests.catalog import make_catalog
+
+if TYPE_CHECKING:
+    from pytest_django import Settings
+
+pytestmark = pytest.mark.django_db
+ANOTHER = base64.b64encode(b"another key".ljust(32)).decode()
+
+
+def found() -> list[str | None]:
+    return [message.id for message in check_stored_secrets()]
+
+
+def test_a_key_that_opens_what_is_stored_is_fine() -> None:
+    make_catalog("http://127.0.0.1:9")
+    assert found() == []
+
+
+def test_no_master_key_is_fine_while_nothing_is_stored(settings: Settings) -> None:
+    settings.RELAY_MASTER_KEY = ""
+    assert found() == []
+
+
+@pytest.mark.parametrize("key", ["", ANOTHER])
+def test_a_missing_or_wrong_key_is_an_error_for_each_secret(settings: Settings, key: str) -> None:
+    make_catalog("http://127.0.0.1:9", host_key_values=("one", "two"))
+    HostKey.objects.create(
+        name="from the environment", host=HostKey.objects.all()[0].host, env_name="SOME_KEY"
+    )
+    settings.RELAY_MASTER_KEY = key
+    assert found() == ["routing.E002", "routing.E002"]
+
+
+def test_a_malformed_key_is_an_error_in_any_case(settings: Settings) -> None:
+    settings.RELAY_MASTER_KEY = "not base64 of 32 bytes"
+    assert found() == ["routing.E001"]
+
+
+def test_the_check_runs_with_the_others(settings: Settings) -> None:
+    settings.RELAY_MASTER_KEY = "not base64 of 32 bytes"
+    assert "routing.E001" in [message.id for message in run_checks()]

@@ -1,0 +1,44 @@
+"""Management commands as an operator or a script runs them: arguments in; exit code, stdout and stderr out."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from django.core.management import ManagementUtility
+
+
+class Shell:
+    def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
+        self._capfd = capfd
+
+    def answer(self, *arguments: str) -> dict[str, Any]:
+        """What the command says with --json, which must be all that it says."""
+        code, out, err = self.run(*arguments, "--json")
+        assert (code, err, out.count("\n")) == (0, "", 1)
+        answer: dict[str, Any] = json.loads(out)
+        return answer
+
+    def refusal(self, *arguments: str) -> str:
+        """The one line with which the command fails."""
+        code, out, err = self.run(*arguments, "--json")
+        assert (code, out, err.count("\n")) == (1, "", 1)
+        return err.strip()
+
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        self._capfd.readouterr()
+        code = 0
+        try:
+            ManagementUtility(["manage.py", *arguments]).execute()
+        except SystemExit as left:
+            code = int(left.code or 0)
+        printed = self._capfd.readouterr()
+        return code, printed.out, printed.err
+
+
+@pytest.fixture
+def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
+    # The test's transaction lives on the connection that a command would close behind it.
+    monkeypatch.setattr("django.db.connections.close_all", lambda: None)
+    return Shell(capfd)
