@@ -115,6 +115,7 @@ def test_a_finished_batch_is_completed_at_its_end_and_stays_queued(
     end(batch)
     status = status_of(client, rows, batch)
     assert (status["Status"], status["processing_status"]) == ("queued", "ended")
+    assert batch.ended_at
     assert status["CompletedAt"].startswith(batch.ended_at.strftime("%Y-%m-%dT%H:%M:%S."))
     assert status["expires_at"].endswith("Z")
     assert status["counts"] == {"completed": 1, "discarded": 1}
@@ -268,12 +269,15 @@ def test_results_are_filtered_and_paged(client: Client, rows: SimpleNamespace) -
     batch = submit(rows, *[chat_body()] * 6)
     for idx in (1, 3, 5):
         discard(batch, idx, error_code="timeout", error="timed out")
-    idxs = lambda query: [result["idx"] for result in results_of(client, rows, batch, query)]  # noqa: E731
-    assert idxs("?state=discarded") == [1, 3, 5]
-    assert idxs("?after_idx=1&limit=2") == [2, 3]
-    assert idxs("?after_idx=1&limit=2&state=discarded") == [3, 5]
-    assert idxs("?after_idx=5") == []
-    assert idxs("?state=completed") == []
+    expected = {
+        "?state=discarded": [1, 3, 5],
+        "?after_idx=1&limit=2": [2, 3],
+        "?after_idx=1&limit=2&state=discarded": [3, 5],
+        "?after_idx=5": [],
+        "?state=completed": [],
+    }
+    found = {query: results_of(client, rows, batch, query) for query in expected}
+    assert {query: [result["idx"] for result in results] for query, results in found.items()} == expected
 
 
 def test_results_over_several_pages_hold_each_item_once(client: Client, rows: SimpleNamespace) -> None:

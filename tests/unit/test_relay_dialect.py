@@ -12,7 +12,7 @@ from batches.dialects.wire import read_wire
 from relaybatch.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
     from batches.submission import Submission
 
@@ -85,20 +85,19 @@ def test_null_options_are_absent() -> None:
     assert (submission.max_attempts, submission.metadata) == (1, {})
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        *(("max_attempts", value) for value in (0, 11, -1, "3", 1.5, True, 2**70, [])),
-        *(("on_rate_limit", value) for value in ("", "Wait", 1, True)),
-        *(("expires_in_seconds", value) for value in (59, 2_592_001, "60", 1e400)),
-        *(
-            ("metadata", value)
-            for value in ([], "x", {"k": 1}, {"k": None}, {"k" * 65: "v"}, {"k": "v" * 513})
-        ),
-        ("metadata", {str(n): "v" for n in range(17)}),
-        ("metadata", {"k": "a\0b"}),
-        ("metadata", {"a\0b": "v"}),
+BAD_OPTIONS: dict[str, list[Any]] = {
+    "max_attempts": [0, 11, -1, "3", 1.5, True, 2**70, []],
+    "on_rate_limit": ["", "Wait", 1, True],
+    "expires_in_seconds": [59, 2_592_001, "60", 1e400],
+    "metadata": [
+        *([], "x", {"k": 1}, {"k": None}, {"k" * 65: "v"}, {"k": "v" * 513}),
+        *({str(n): "v" for n in range(17)}, {"k": "a\0b"}, {"a\0b": "v"}),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [(name, value) for name in BAD_OPTIONS for value in BAD_OPTIONS[name]]
 )
 def test_bad_options_are_named(name: str, value: Any) -> None:
     raw = body(ITEM, shape="openai", **{name: value}).replace(b"Infinity", b"1e400")
@@ -193,7 +192,7 @@ def test_bodies_of_no_dialect_are_told_what_is_missing_or_in_conflict(
     assert (refused.code, refused.param) == (code, param)
 
 
-def test_more_items_than_allowed_are_refused_with_the_limit(settings: SettingsWrapper) -> None:
+def test_more_items_than_allowed_are_refused_with_the_limit(settings: Settings) -> None:
     settings.RELAY_BATCH_MAX_ITEMS = 2
     assert len(read(body(ITEM, ITEM, shape="openai")).requests) == 2
     refused = refusal(body(ITEM, ITEM, ITEM, shape="openai"))
@@ -201,7 +200,7 @@ def test_more_items_than_allowed_are_refused_with_the_limit(settings: SettingsWr
     assert "at most 2" in refused.message
 
 
-def test_relays_limit_for_a_body_is_the_general_one(settings: SettingsWrapper) -> None:
+def test_relays_limit_for_a_body_is_the_general_one(settings: Settings) -> None:
     settings.RELAY_MAX_REQUEST_BYTES = 4096
     assert RELAY.max_body_bytes() == 4096
 

@@ -83,9 +83,11 @@ def test_what_is_no_json_object_is_refused_with_the_reason(body: bytes, reason: 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
-    deep = lambda levels: b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}"  # noqa: E731
-    assert len(cut_requests(read_wire(submission(deep(200))))) == 2
-    assert "nested too deep" in refusal(submission(deep(20_000))).message
+    fine, deep = (
+        b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}" for levels in (200, 20_000)
+    )
+    assert len(cut_requests(read_wire(submission(fine)))) == 2
+    assert "nested too deep" in refusal(submission(deep)).message
 
 
 def test_nesting_in_an_ignored_member_is_refused_too() -> None:
@@ -93,9 +95,11 @@ def test_nesting_in_an_ignored_member_is_refused_too() -> None:
 
 
 def test_depth_is_counted_to_the_level() -> None:
-    nested = lambda levels: b"[" * levels + b'"[[[\\"[["' + b"]" * levels  # noqa: E731
-    assert not is_too_deep(nested(MAX_DEPTH - 2), around=2)
-    assert is_too_deep(nested(MAX_DEPTH - 1), around=2)
+    at_most, deeper = (
+        b"[" * levels + b'"[[[\\"[["' + b"]" * levels for levels in (MAX_DEPTH - 2, MAX_DEPTH - 1)
+    )
+    assert not is_too_deep(at_most, around=2)
+    assert is_too_deep(deeper, around=2)
     assert not is_too_deep(json.dumps(["["] * 5000).encode(), around=2)
 
 
