@@ -1,0 +1,65 @@
+"""The hot queries read an index, also in a large table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from batches import claims, publish, settling, sweep
+from batches.models import BatchItem
+from relaybatch.ids import uuid7
+from tests.catalog import make_catalog
+from tests.submissions import chat_body, submit
+
+if TYPE_CHECKING:
+    from batches.models import Batch
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """One batch among 20,000 items, with statistics."""
+    catalog = make_catalog("http://127.0.0.1:9")
+    submit(catalog, *[chat_body()] * 10_000)
+    batch = submit(catalog, *[chat_body()] * 10_000)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE batches_batchitem, batches_batch")
+    return batch
+
+
+def plan(statement: str, parameters: dict[str, object]) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
+    item = BatchItem.objects.of(batch).first()
+    assert item
+    plans = {
+        "batches_batchitem_pkey": plan(claims._CLAIM, {"item": item.id, "worker": uuid7()}),
+        "item_in_flight": plan(claims._HELD_BY_THE_DEAD, {"lost": 30, "most": 10}),
+        "item_due": plan(publish._MARK_DUE, {"owner": batch.owner_id, "window": 16}),
+        "item_in_flight on": plan(publish._MARK_LOST, {"queued": 0}),
+        "item_waiting": plan(sweep._SECONDS_TO_NEXT_DUE, {}),
+    }
+    for index, text in plans.items():
+        assert index in text, text
+        assert "Seq Scan on batches_batchitem" not in text, text
+
+
+def test_whether_another_item_waits_is_read_from_the_end_of_the_index(batch: Batch) -> None:
+    probe = settling._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
+    text = plan(f"SELECT {probe}", {"owner": batch.owner_id, "batch": batch.id})
+    assert "Index Only Scan Backward using item_due" in text or "Index Scan Backward using item_due" in text
+
+
+def test_counts_and_item_lists_read_the_covering_index(batch: Batch) -> None:
+    text = plan(
+        "SELECT state, count(*) FROM batches_batchitem WHERE batch_id = %(batch)s GROUP BY state",
+        {"batch": batch.id},
+    )
+    assert "item_once" in text
