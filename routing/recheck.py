@@ -30,9 +30,9 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What one query found. `..._enabled` is None where the row is gone (or was never asked for)."""
+    """What one query found; None where a row is gone (or was never asked for)."""
 
-    key: KeyState
+    key: KeyState | None
     principal_enabled: bool
     policy: str | None
     policy_enabled: bool | None
@@ -43,20 +43,20 @@ class _Rows:
 
 
 _Key = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
-_rows: Fresh[_Key, _Rows | None] = Fresh(seconds=0.5)
+_rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
 
 # The policy, project and team are those recorded when the call was asked for, whatever the key has now.
 _QUERY = """
 SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
        COALESCE(account.enabled, person.is_active, false),
        policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled
-  FROM routing_relaykey AS key
+  FROM (VALUES (1)) AS always
+  LEFT JOIN routing_relaykey AS key ON key.id = %(key)s
   LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
   LEFT JOIN routing_user AS person ON person.id = key.user_id
   LEFT JOIN routing_policy AS policy ON policy.id = %(policy)s
   LEFT JOIN routing_project AS project ON project.id = %(project)s
   LEFT JOIN routing_team AS team ON team.id = %(team)s
- WHERE key.id = %(key)s
 """
 
 
@@ -66,24 +66,19 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
     Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call.
     """
     rows = _rows.get(_cache_key(caller), lambda: _load(caller))
-    if rows is None:
+    if rows.key is None:
         raise _failed("credential_deleted", "the credential that asked for this no longer exists")
     _check_key(rows.key, owner=caller.owner, now=now or timezone.now())
     if not rows.principal_enabled:
         raise _failed("principal_disabled", "the principal (service account or user) is disabled")
     _check_project(rows, caller)
     _check_policy(rows)
-    return Standing(policy=rows.policy or "", project=rows.project or "", team=rows.team or "")
+    return _standing(rows)
 
 
 def names_of(caller: Caller) -> Standing:
     """The names as they are now, whether or not the caller may still call."""
-    rows = _rows.get(_cache_key(caller), lambda: _load(caller))
-    return Standing(
-        policy=(rows and rows.policy) or "",
-        project=(rows and rows.project) or "",
-        team=(rows and rows.team) or "",
-    )
+    return _standing(_rows.get(_cache_key(caller), lambda: _load(caller)))
 
 
 def forget() -> None:
@@ -123,22 +118,25 @@ def _cache_key(caller: Caller) -> _Key:
     )
 
 
-def _load(caller: Caller) -> _Rows | None:
-    if caller.credential_kind != "key":
-        # A credential of a kind that this release does not know works no more than a deleted one.
-        return None
+def _standing(rows: _Rows) -> Standing:
+    return Standing(policy=rows.policy or "", project=rows.project or "", team=rows.team or "")
+
+
+def _load(caller: Caller) -> _Rows:
     with connection.cursor() as cursor:
         cursor.execute(
             _QUERY,
             {
-                "key": caller.credential_id,
+                # A credential of a kind that this release does not know works no more than a deleted one.
+                "key": caller.credential_id if caller.credential_kind == "key" else None,
                 "policy": caller.policy_id,
                 "project": caller.project_id,
                 "team": caller.team_id,
             },
         )
         row = cursor.fetchone()
-    return _Rows(KeyState(*row[:6]), *row[6:]) if row else None
+    key_hash = row[3]
+    return _Rows(None if key_hash is None else KeyState(*row[:6]), *row[6:])
 
 
 def _failed(code: str, message: str) -> CallFailed:

@@ -11,7 +11,7 @@ from routing.call import Caller
 from routing.failures import CallFailed, Failure
 from routing.keys import disable_key, hash_of, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
-from routing.recheck import Standing, forget, recheck
+from routing.recheck import Standing, forget, names_of, recheck
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -98,3 +98,12 @@ def test_a_value_rotated_out_stops_its_calls_when_grace_is_over(rows: SimpleName
 
 def test_an_unknown_kind_of_credential_does_not_call(rows: SimpleNamespace) -> None:
     assert failure_of(replace(caller_of(rows), credential_kind="token")).code == "credential_deleted"
+
+
+def test_names_are_known_even_when_the_credential_is_gone(rows: SimpleNamespace) -> None:
+    caller = caller_of(rows)
+    RelayKey.objects.all().delete()
+    assert failure_of(caller).code == "credential_deleted"
+    assert names_of(caller) == Standing(
+        policy=rows.policy.name, project=rows.project.name, team=rows.team.name
+    )
