@@ -57,13 +57,14 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
 def _attempt_or_lost(claim: Claim, line: Line) -> Settlement:
     """An error of our own must not leave the item running for ever: it ends as a lost worker's, and is told."""
     try:
-        return _attempt(claim, line)
+        return patiently(lambda: _attempt(claim, line))
     except Exception:
         logger.exception("an attempt broke off", extra=claim.log_ids)
-        return lost(claim)
+        return patiently(lambda: lost(claim))
 
 
 def _attempt(claim: Claim, line: Line) -> Settlement:
+    """Raises the database's errors, and only while nothing has been sent: it may then be called again."""
     started = time.monotonic()
     if claim.cancelled:
         return Settlement(ItemState.CANCELLED, counted=False)
@@ -71,10 +72,11 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
         return Settlement(ItemState.EXPIRED, counted=False)
     try:
         body = _request(claim)
-        standing = patiently(lambda: recheck(claim.caller))
+        standing = recheck(claim.caller)
     except CallFailed as refused:
         return _refused(claim, refused.failure, started)
     call = _call(claim, body, line=line, started=started)
+    line.deadline = call.deadline
     metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
     if metered.outcome.failure:
         return failed(claim, metered.outcome.failure, metered.event)
@@ -117,7 +119,7 @@ def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
     """Stores the response before the row says that there is one."""
     for number in range(STORE_TRIES):
         try:
-            open_store().put_response(claim.batch_id, idx=claim.idx, claim_no=claim.claim_no, body=body)
+            patiently(lambda: _put_response(claim, body))
         except PayloadUnwritable as error:
             logger.warning("store result failed: %s", error, extra=claim.log_ids)
             time.sleep(STORE_PAUSE_SECONDS * number)
@@ -125,6 +127,10 @@ def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
             return Settlement(ItemState.COMPLETED, response_length=len(body), event=event)
     failure = Failure("store_result_failed", "store result: the response cannot be stored", retryable=True)
     return failed(claim, failure, replace(event, error_kind=failure.code))
+
+
+def _put_response(claim: Claim, body: bytes) -> None:
+    open_store().put_response(claim.batch_id, idx=claim.idx, claim_no=claim.claim_no, body=body)
 
 
 def _log(claim: Claim, settlement: Settlement, *, settled: bool) -> None:

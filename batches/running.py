@@ -8,8 +8,6 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-
 from routing.call import Line
 
 if TYPE_CHECKING:
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 class RunningItem:
     claim: Claim
     line: Line
-    deadline: float
 
 
 class RunningItems:
@@ -37,8 +34,7 @@ class RunningItems:
 
     @contextlib.contextmanager
     def line_of(self, claim: Claim) -> Iterator[Line]:
-        deadline = time.monotonic() + settings.RELAY_BATCH_ITEM_TIMEOUT_S
-        item = RunningItem(claim, Line(), deadline)
+        item = RunningItem(claim, Line())
         with self._lock:
             self._items[claim.item_id] = item
         try:
@@ -53,7 +49,7 @@ class RunningItems:
 
     def cut_overdue(self) -> None:
         for item in self.now():
-            if time.monotonic() >= item.deadline:
+            if item.line.deadline is not None and time.monotonic() >= item.line.deadline:
                 item.line.cut("timeout")
 
     def cut(self, item_ids: set[uuid.UUID], reason: str) -> None:

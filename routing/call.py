@@ -33,7 +33,8 @@ class Line:
     """What another thread may cut: the sockets of one running call.
 
     `cut(reason)` shuts them down, and every socket attached later as well, so that a cut is never missed
-    between two requests. The first reason stays.
+    between two requests. The first reason stays. `deadline` (monotonic) is for whoever watches over the line:
+    None until a call is on it.
     """
 
     def __init__(self) -> None:
@@ -41,6 +42,7 @@ class Line:
         self._socket: socket.socket | None = None
         self._cut = threading.Event()
         self.cut_reason: str | None = None
+        self.deadline: float | None = None
 
     def attach(self, sock: socket.socket) -> None:
         with self._lock:

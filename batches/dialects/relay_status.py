@@ -87,15 +87,10 @@ def _with_items(head: dict[str, Any], items: Iterator[bytes], tail: dict[str, An
 
 
 def _items(batch: Batch, states: Sequence[str]) -> Iterator[bytes]:
-    after_idx = -1
-    while True:
-        page = BatchItem.objects.page(batch.id, after_idx=after_idx, states=states)[:ITEMS_A_PART]
-        rows = list(page.values_list("idx", "state"))
-        if rows:
-            yield ",".join([f'{{"idx":{idx},"state":"{state}"}}' for idx, state in rows]).encode("ascii")
-        if len(rows) < ITEMS_A_PART:
-            return
-        after_idx = rows[-1][0]
+    for first in range(0, batch.total_items, ITEMS_A_PART):
+        idxs = range(first, first + ITEMS_A_PART)
+        if text := BatchItem.objects.states_as_json(batch.id, idxs=idxs, states=states):
+            yield text.encode("ascii")
 
 
 def _time(at: datetime | None) -> str | None:

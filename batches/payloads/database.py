@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, InterfaceError, OperationalError, transaction
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
@@ -13,6 +13,8 @@ from batches.payloads.errors import PayloadUnreadable, PayloadUnwritable
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+# An outage is no fault of the payload: it is waited for, or told as what it is.
+AWAY = (OperationalError, InterfaceError)
 CHUNK_BYTES = 1 << 20
 MARK = ".relaybatch-store"
 
@@ -23,6 +25,8 @@ class DatabasePayloads:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
                     PayloadChunk.objects.create(name=name, part=number, data=chunk)
+        except AWAY:
+            raise
         except DatabaseError as error:
             raise PayloadUnwritable(f"cannot write {name}") from error
 
@@ -30,6 +34,8 @@ class DatabasePayloads:
         try:
             rows = PayloadChunk.objects.filter(name=name).order_by("part").values_list("data", flat=True)
             parts = [bytes(data) for data in rows]
+        except AWAY:
+            raise
         except DatabaseError as error:
             raise PayloadUnreadable(f"cannot read {name}") from error
         if not parts:
@@ -48,6 +54,8 @@ class DatabasePayloads:
             else:
                 whole = b"".join(bytes(part) for part in rows.values_list("data", flat=True))
                 data = whole[skip : skip + length]
+        except AWAY:
+            raise
         except DatabaseError as error:
             raise PayloadUnreadable(f"cannot read {name}") from error
         if len(data) != length:
