@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection, transaction
 
 from routing.catalog.applying import apply_catalog
 from routing.catalog.problems import CatalogRefused
@@ -216,24 +218,31 @@ def test_a_secret_cannot_be_stored_without_a_master_key(file: Path, settings: Se
     assert not Host.objects.exists()
 
 
+def a_second_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted")
+        return bool(cursor.fetchone()[0])
+
+
 @pytest.mark.django_db(transaction=True)
-def test_two_at_once_do_the_work_once(file: Path) -> None:
+def test_a_second_run_waits_for_the_first_and_then_finds_nothing_to_do(file: Path) -> None:
     file.write_text(GOOD)
-    together, changes = threading.Barrier(2), []
 
-    def run() -> None:
-        from django.db import connection
+    def second() -> int:
+        try:
+            return len(apply_catalog(file))
+        finally:
+            connection.close()
 
-        together.wait(10)
-        changes.append(len(apply_catalog(file)))
-        connection.close()
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert sorted(changes) == [0, 3]
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            assert len(apply_catalog(file)) == 3
+            changes = pool.submit(second)
+            deadline = time.monotonic() + 30
+            while not a_second_waits():
+                assert time.monotonic() < deadline
+                assert not changes.done()
+        assert changes.result(30) == 0
 
 
 def test_the_command_names_file_and_line_and_exits_with_1(file: Path, shell: Shell) -> None:
