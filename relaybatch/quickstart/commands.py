@@ -1,15 +1,14 @@
-"""Running `manage.py` and reading what it says."""
+"""Running a step of the demo that ends by itself."""
 
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from relaybatch.quickstart.errors import QuickstartError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from relaybatch.quickstart.interruption import Interruption
@@ -17,10 +16,17 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.1
 
 
-def manage(*arguments: str, root: Path, environment: Mapping[str, str], interruption: Interruption) -> str:
-    """What the command wrote to stdout; `QuickstartError` with its last line on stderr when it failed."""
-    command = subprocess.Popen(
-        [sys.executable, "manage.py", *arguments],
+def output_of(
+    step: str,
+    command: Sequence[str],
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    interruption: Interruption,
+) -> str:
+    """What it wrote to stdout; `QuickstartError` with its last line on stderr when it failed."""
+    process = subprocess.Popen(
+        command,
         cwd=root,
         env=dict(environment),
         stdin=subprocess.DEVNULL,
@@ -30,19 +36,19 @@ def manage(*arguments: str, root: Path, environment: Mapping[str, str], interrup
         start_new_session=True,
     )
     try:
-        output, errors = _finished(command, interruption)
+        output, errors = _finished(process, interruption)
     finally:
-        command.kill()
-        command.communicate()
-    if command.returncode != 0:
+        process.kill()
+        process.communicate()
+    if process.returncode != 0:
         last = (errors.strip().splitlines() or ["it said nothing"])[-1]
-        raise QuickstartError(f"manage.py {arguments[0]} failed: {last}")
+        raise QuickstartError(f"{step}: {last}")
     return output
 
 
-def _finished(command: subprocess.Popen[str], interruption: Interruption) -> tuple[str, str]:
+def _finished(process: subprocess.Popen[str], interruption: Interruption) -> tuple[str, str]:
     while True:
         try:
-            return command.communicate(timeout=LOOK_SECONDS)
+            return process.communicate(timeout=LOOK_SECONDS)
         except subprocess.TimeoutExpired:
             interruption.check()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import socket
 import sys
@@ -14,11 +13,12 @@ from typing import TYPE_CHECKING
 
 from relaybatch.quickstart import procfile, report
 from relaybatch.quickstart.client import Client
-from relaybatch.quickstart.commands import manage
+from relaybatch.quickstart.commands import output_of
 from relaybatch.quickstart.demo_catalog import write_catalog
 from relaybatch.quickstart.environment import demo_environment
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.kept_secrets import KeptSecrets, keep_relay_key, kept_secrets
+from relaybatch.quickstart.names import ADMIN_NAME, ADMIN_PASSWORD_VARIABLE, RELAY_KEY_VARIABLE
 from relaybatch.quickstart.processes import free_port
 from relaybatch.quickstart.sample import run_samples, say
 from relaybatch.quickstart.servers import PrivatePostgres, PrivateRedis, locked_home
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
-ADMIN_NAME = "admin"
-SERVICE_ACCOUNT = "demo"
 READY_SECONDS = 60.0
 ECHO_DELAY_MS = "200"
 """Long enough for the progress to be seen."""
@@ -51,12 +49,12 @@ def run_demo(*, home: Path, port: int, interruption: Interruption) -> None:
         )
         demo.start_servers(closing)
         processes = demo.supervised(closing)
-        demo.prepare(processes)
+        relay_key = demo.prepare(processes)
         for name, command in procfile.commands(ROOT / "Procfile").items():
             interruption.check()
             say(f"process    {name}: {' '.join(command)}")
             processes.start(name, command, environment=demo.environment)
-        demo.show(processes)
+        demo.show(processes, relay_key=relay_key)
         while True:
             processes.check()
             interruption.pause()
@@ -85,9 +83,10 @@ class Demo:
     def start_servers(self, closing: contextlib.ExitStack) -> None:
         """A private one for each address that is not in the environment."""
         closing.callback(say, "stopped")
+        pause = self.interruption.pause
         for variable, what, server in (
-            ("DATABASE_URL", "PostgreSQL", PrivatePostgres(self.home, durable=True)),
-            ("REDIS_URL", "Redis", PrivateRedis(self.home)),
+            ("DATABASE_URL", "PostgreSQL", PrivatePostgres(self.home, durable=True, pause=pause)),
+            ("REDIS_URL", "Redis", PrivateRedis(self.home, pause=pause)),
         ):
             self.interruption.check()
             if self.environment.get(variable):
@@ -105,26 +104,31 @@ class Demo:
         self.interruption.when_in_a_hurry(processes.kill)
         return processes
 
-    def prepare(self, processes: SupervisedProcesses) -> None:
-        """Tables, echo upstream, catalog and admin; all of it harmless when it is there already."""
-        say("database   migrating")
-        self._manage("migrate", "--noinput")
+    def prepare(self, processes: SupervisedProcesses) -> str:
+        """Echo upstream, tables, catalog, admin and relay key, which is returned. Nothing is made twice."""
         echo_port = free_port()
         say(f"upstream   an echo server on port {echo_port}")
-        command = [sys.executable, "-m", "relaybatch.quickstart.echo", "--port", str(echo_port)]
-        processes.start("echo", command, environment={"ECHO_DELAY_MS": ECHO_DELAY_MS} | self.environment)
-        say("catalog    examples/catalog.yaml")
+        echo = [sys.executable, "-m", "relaybatch.quickstart.echo", "--port", str(echo_port)]
+        processes.start("echo", echo, environment={"ECHO_DELAY_MS": ECHO_DELAY_MS} | self.environment)
+        say("database   migrating, and loading examples/catalog.yaml")
         catalog = self.home / "catalog.json"
         echo_url = f"http://127.0.0.1:{echo_port}"
         write_catalog(catalog, examples=EXAMPLES, echo_url=echo_url, environment=self.environment)
-        self._manage("apply", str(catalog))
-        self._make_admin()
+        secrets = {ADMIN_PASSWORD_VARIABLE: self.kept.admin_password, RELAY_KEY_VARIABLE: self.kept.relay_key}
+        relay_key = output_of(
+            "database",
+            [sys.executable, "-m", "relaybatch.quickstart.prepare_database", str(catalog)],
+            root=ROOT,
+            environment=self.environment | secrets,
+            interruption=self.interruption,
+        ).strip()
+        keep_relay_key(self.home, relay_key=relay_key)
+        return relay_key
 
-    def show(self, processes: SupervisedProcesses) -> None:
+    def show(self, processes: SupervisedProcesses, *, relay_key: str) -> None:
         """The sample batches from submission to results, and how to go on."""
-        with contextlib.closing(Client(self.base_url)) as client:
+        with contextlib.closing(Client(self.base_url, relay_key=relay_key)) as client:
             self._wait_until_ready(client, processes)
-            relay_key = self._working_key(client)
             run_samples(client, examples=EXAMPLES, interruption=self.interruption, check=processes.check)
         lines = report.closing(
             base_url=self.base_url,
@@ -133,18 +137,6 @@ class Demo:
             logs=self.home / "logs",
         )
         say("\n".join(lines))
-
-    def _make_admin(self) -> None:
-        login = {
-            "DJANGO_SUPERUSER_USERNAME": ADMIN_NAME,
-            "DJANGO_SUPERUSER_EMAIL": "admin@localhost",
-            "DJANGO_SUPERUSER_PASSWORD": self.kept.admin_password,
-        }
-        try:
-            self._manage("createsuperuser", "--noinput", more=login)
-        except QuickstartError as problem:
-            if "already taken" not in str(problem):
-                raise
 
     def _wait_until_ready(self, client: Client, processes: SupervisedProcesses) -> None:
         deadline = time.monotonic() + READY_SECONDS
@@ -155,19 +147,3 @@ class Demo:
                     f"web is not ready after {READY_SECONDS:.0f} s: see {self.home / 'logs'}"
                 )
             self.interruption.pause()
-
-    def _working_key(self, client: Client) -> str:
-        """The one of the first start; a new one when this database does not know it."""
-        if self.kept.relay_key:
-            client.use_key(self.kept.relay_key)
-            if client.key_works():
-                return self.kept.relay_key
-        made = json.loads(self._manage("create_key", "--service-account", SERVICE_ACCOUNT, "--json"))
-        relay_key = str(made["key"])
-        keep_relay_key(self.home, relay_key=relay_key)
-        client.use_key(relay_key)
-        return relay_key
-
-    def _manage(self, *arguments: str, more: dict[str, str] | None = None) -> str:
-        environment = self.environment | (more or {})
-        return manage(*arguments, root=ROOT, environment=environment, interruption=self.interruption)

@@ -7,7 +7,7 @@ import secrets
 import shutil
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
@@ -17,6 +17,7 @@ from relaybatch.quickstart.processes import clean_environment, end_orphan, free_
 
 START_SECONDS = 30.0
 START_TRIES = 5
+LOOK_SECONDS = 0.01
 STATUS_LINE = 7
 """Counted from 0: the line of `postmaster.pid` that says `ready`."""
 BUILTIN_LOCALES_SINCE = 17
@@ -35,7 +36,9 @@ NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 class PrivatePostgres:
     """Start, stop, kill and start again on the same port and data."""
 
-    def __init__(self, home: Path, *, durable: bool) -> None:
+    def __init__(self, home: Path, *, durable: bool, pause: Callable[[float], None] = time.sleep) -> None:
+        """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
+        self._pause = pause
         self._home = home
         self._durable = durable
         self._process: GuardedProcess | None = None
@@ -59,7 +62,7 @@ class PrivatePostgres:
         self._password = _kept_password(self._home / "postgres.password")
         end_orphan(place.data / "postmaster.pid", marks=("postgres",))
         if not place.data.exists():
-            _make_cluster(place, password=self._password, version=version, log=log_file(self._home, "initdb"))
+            self._make_cluster(place, version=version)
         _refuse_other_version(place, version=version)
         self._start_on_a_port(place)
 
@@ -80,12 +83,31 @@ class PrivatePostgres:
         for _ in range(START_TRIES):
             self.port = kept_port or free_port()
             self._process = self._launch(place)
-            if _becomes_ready(self._process, place):
+            if self._becomes_ready(self._process, place):
                 return
             self.stop()
-            time.sleep(0.2)
+            self._pause(0.2)
         self.port = kept_port
         raise QuickstartError(f"the private PostgreSQL did not start: see {log_file(self._home, 'postgres')}")
+
+    def _make_cluster(self, place: Place, *, version: int) -> None:
+        """In a folder of another name, renamed when whole: a half-made cluster is never taken for a cluster."""
+        half = place.folder / "half-made"
+        shutil.rmtree(half, ignore_errors=True)
+        with _password_file(place, self._password) as password_file:
+            self._process = GuardedProcess(
+                [*_initdb(place.binaries, version=version), "-D", str(half), f"--pwfile={password_file}"],
+                log=log_file(self._home, "initdb"),
+                stop_steps="TERM:2",
+                environment=clean_environment(),
+                account=place.account,
+            )
+            while self._process.alive:
+                self._pause(LOOK_SECONDS)
+            if self._process.stop() != 0:
+                log = self._process.log
+                raise QuickstartError(f"the private PostgreSQL's data could not be made: see {log}")
+        half.rename(place.data)
 
     def _launch(self, place: Place) -> GuardedProcess:
         settings = SETTINGS | ({} if self._durable else NOT_DURABLE) | {"port": str(self.port)}
@@ -99,6 +121,16 @@ class PrivatePostgres:
             environment=clean_environment(),
             account=place.account,
         )
+
+    def _becomes_ready(self, process: GuardedProcess, place: Place) -> bool:
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline and process.alive:
+            with contextlib.suppress(OSError, IndexError):
+                lines = (place.data / "postmaster.pid").read_text().splitlines()
+                if lines[0].strip() == str(process.pid) and lines[STATUS_LINE].strip() == "ready":
+                    return True
+            self._pause(LOOK_SECONDS)
+        return False
 
 
 def major_version(binaries: Path) -> int:
@@ -125,25 +157,12 @@ def _kept_password(path: Path) -> str:
     return path.read_text()
 
 
-def _make_cluster(place: Place, *, password: str, version: int, log: Path) -> None:
-    """In a folder of another name, renamed when whole: a half-made cluster is never taken for a cluster."""
-    half = place.folder / "half-made"
-    shutil.rmtree(half, ignore_errors=True)
-    locale = (
+def _initdb(binaries: Path, *, version: int) -> list[str]:
+    builtin = (
         ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if version >= BUILTIN_LOCALES_SINCE else []
     )
-    with _password_file(place, password) as password_file:
-        flags = ["-U", "postgres", "-E", "UTF8", *locale, "--locale=C", "-A", "scram-sha-256"]
-        making = GuardedProcess(
-            [str(place.binaries / "initdb"), "-D", str(half), *flags, f"--pwfile={password_file}"],
-            log=log,
-            stop_steps="TERM:2",
-            environment=clean_environment(),
-            account=place.account,
-        )
-        if making.wait() != 0:
-            raise QuickstartError(f"the private PostgreSQL's data could not be made: see {log}")
-    half.rename(place.data)
+    program = str(binaries / "initdb")
+    return [program, "-U", "postgres", "-E", "UTF8", *builtin, "--locale=C", "-A", "scram-sha-256"]
 
 
 @contextlib.contextmanager
@@ -171,14 +190,3 @@ def _refuse_other_version(place: Place, *, version: int) -> None:
 
 def _has_statement_statistics(binaries: Path) -> bool:
     return any(binaries.parent.glob("lib/**/pg_stat_statements.*"))
-
-
-def _becomes_ready(process: GuardedProcess, place: Place) -> bool:
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline and process.alive:
-        with contextlib.suppress(OSError, IndexError):
-            lines = (place.data / "postmaster.pid").read_text().splitlines()
-            if lines[0].strip() == str(process.pid) and lines[STATUS_LINE].strip() == "ready":
-                return True
-        time.sleep(0.01)
-    return False

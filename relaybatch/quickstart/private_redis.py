@@ -4,6 +4,7 @@ import os
 import secrets
 import socket
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -13,13 +14,16 @@ from relaybatch.quickstart.processes import clean_environment, end_orphan, free_
 
 START_SECONDS = 10.0
 PORT_TRIES = 5
+LOOK_SECONDS = 0.01
 DATABASES = 64
 
 
 class PrivateRedis:
     """Start, stop, kill and start again on the same port; the address needs its password."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, *, pause: Callable[[float], None] = time.sleep) -> None:
+        """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
+        self._pause = pause
         self._home = home
         self._pid_file = home / "redis.pid"
         self._password = secrets.token_urlsafe(24)
@@ -92,7 +96,7 @@ class PrivateRedis:
         while time.monotonic() < deadline and process.alive:
             if self._answers():
                 return process.alive
-            time.sleep(0.01)
+            self._pause(LOOK_SECONDS)
         return False
 
     def _answers(self) -> bool:
