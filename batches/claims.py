@@ -29,7 +29,9 @@ b.upstream_headers::text AS upstream_headers_json,
 b.owner_id, o.name AS owner, b.policy_id, b.project_id, b.team_id,
 b.principal_kind, b.principal_id, b.credential_kind, b.credential_id,
 b.cancel_initiated_at IS NOT NULL AS cancelled,
-coalesce(b.expires_at <= clock_timestamp(), false) AS overdue"""
+coalesce(b.expires_at <= clock_timestamp(), false) AS overdue,
+EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = 'breaker_open')
+    AS breaker_pause"""
 
 _CLAIM = f"""
 UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, attempt = i.attempt + 1,
@@ -80,6 +82,7 @@ class Claim:
     credential_id: str
     cancelled: bool
     overdue: bool
+    breaker_pause: bool
 
     @property
     def caller(self) -> Caller:

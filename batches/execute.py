@@ -13,9 +13,10 @@ from batches.attempts import event_of, facts_of, lost
 from batches.claims import claim_item
 from batches.models import ItemState
 from batches.patience import patiently
+from batches.pauses import end_breaker_pause, pause
 from batches.payloads import PayloadUnreadable, PayloadUnwritable, open_store
 from batches.settling import Settlement, settle
-from batches.verdict import failed
+from batches.verdict import failed, given_back, postponed
 from routing.call import Call
 from routing.failures import CallFailed, Failure
 from routing.faults import reach
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from batches.claims import Claim
     from batches.running import RunningItems
-    from routing.call import Line
+    from routing.call import Line, Outcome
     from usage.events import EventDraft
 
 logger = logging.getLogger(__name__)
@@ -50,8 +51,16 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
     reach("before_settle")
     settled = patiently(lambda: settle(claim, settlement))
     reach("after_settle")
+    patiently(lambda: _mind_pauses(claim, settlement))
     _log(claim, settlement, settled=settled)
     return claim
+
+
+def _mind_pauses(claim: Claim, settlement: Settlement) -> None:
+    if not settlement.counted and settlement.wait_seconds > 0:
+        pause(claim.policy_id, reason=settlement.waiting_reason, seconds=settlement.wait_seconds)
+    elif claim.breaker_pause and settlement.counted:
+        end_breaker_pause(claim.policy_id)
 
 
 def _attempt_or_lost(claim: Claim, line: Line) -> Settlement:
@@ -78,9 +87,17 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
     call = _call(claim, body, line=line, started=started)
     line.deadline = call.deadline
     metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
-    if metered.outcome.failure:
-        return failed(claim, metered.outcome.failure, metered.event)
-    return _completed(claim, metered.outcome.body, metered.event)
+    return _settlement(claim, metered.outcome, metered.event)
+
+
+def _settlement(claim: Claim, outcome: Outcome, event: EventDraft) -> Settlement:
+    if outcome.postponement:
+        return postponed(claim, outcome, event)
+    if outcome.failure is None:
+        return _completed(claim, outcome.body, event)
+    if outcome.failure.code == "worker_lost" and not outcome.sent:
+        return given_back(reason="worker_stopped")
+    return failed(claim, outcome.failure, event)
 
 
 def _refused(claim: Claim, failure: Failure, started: float) -> Settlement:

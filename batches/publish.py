@@ -16,6 +16,7 @@ from batches import broker
 from batches.broker import BROKER_ERRORS
 from batches.models import Worker
 from batches.owners import lock_owner
+from batches.pauses import NOT_PAUSED
 from batches.refill import Refiller
 from routing.faults import reach
 
@@ -26,27 +27,30 @@ logger = logging.getLogger(__name__)
 
 SMALLEST_WINDOW = 16
 
-# Oldest batch first, in the order of its items. It reads after the owner's lock, so that two publishers of one
-# owner can't both fill the same room. The array keeps the plan to the primary key: behind a limit that is
-# a subquery, the planner expects a tenth of the table and would read all of it.
-_MARK_DUE = """
+# Oldest batch first, in the order of its items; batches of a policy that is paused are passed over whole. It reads
+# after the owner's lock, so that two publishers of one owner can't both fill the same room. The array keeps the
+# plan to the primary key: behind a limit that is a subquery, the planner expects a tenth of the table.
+_MARK_DUE = f"""
 WITH room AS (
     SELECT greatest(0, %(window)s - count(*)) AS items FROM batches_batchitem
     WHERE owner_id = %(owner)s AND (state = 'running' OR (state = 'available' AND published_at IS NOT NULL))
 ), due AS (
-    SELECT id, batch_id, idx FROM batches_batchitem
-    WHERE owner_id = %(owner)s AND state = 'available' AND published_at IS NULL
-      AND (not_before IS NULL OR not_before <= clock_timestamp())
-    ORDER BY batch_id, idx LIMIT (SELECT items FROM room) FOR UPDATE SKIP LOCKED
+    SELECT i.id, i.batch_id, i.idx FROM batches_batch b CROSS JOIN LATERAL (
+        SELECT id, batch_id, idx FROM batches_batchitem
+        WHERE owner_id = %(owner)s AND batch_id = b.id AND state = 'available' AND published_at IS NULL
+          AND (not_before IS NULL OR not_before <= clock_timestamp())
+        ORDER BY idx LIMIT (SELECT items FROM room)) i
+    WHERE b.owner_id = %(owner)s AND b.ended_at IS NULL AND {NOT_PAUSED}
+    ORDER BY b.id, i.idx LIMIT (SELECT items FROM room)
 ), marked AS (
     UPDATE batches_batchitem SET published_at = clock_timestamp()
-    WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING id
+    WHERE id = ANY(ARRAY(SELECT id FROM due)) AND state = 'available' AND published_at IS NULL RETURNING id
 )
 SELECT due.id FROM due JOIN marked USING (id) ORDER BY due.batch_id, due.idx
 """
 
-_OWNERS_WITH_DUE_ITEMS = """
-SELECT DISTINCT b.owner_id FROM batches_batch b WHERE b.ended_at IS NULL AND EXISTS (
+_OWNERS_WITH_DUE_ITEMS = f"""
+SELECT DISTINCT b.owner_id FROM batches_batch b WHERE b.ended_at IS NULL AND {NOT_PAUSED} AND EXISTS (
     SELECT FROM batches_batchitem i
     WHERE i.owner_id = b.owner_id AND i.batch_id = b.id AND i.state = 'available' AND i.published_at IS NULL
       AND (i.not_before IS NULL OR i.not_before <= clock_timestamp()))

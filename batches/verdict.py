@@ -6,6 +6,7 @@
 | its line was cut by a cancel | cancelled | cancelled |
 | a failure that may end differently next time | available, after a wait | discarded |
 | its worker stopped or died | available, at once | discarded |
+| nothing sent, and it may be sent later | given back: available, no attempt counted | the same |
 | any other failure | discarded | discarded |
 """
 
@@ -14,11 +15,12 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING
 
-from batches.models import ItemState
+from batches.models import Batch, ItemState
 from batches.settling import CANCELLED, Settlement
 
 if TYPE_CHECKING:
     from batches.claims import Claim
+    from routing.call import Outcome
     from routing.failures import Failure
     from usage.events import EventDraft
 
@@ -38,6 +40,20 @@ def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settleme
     return Settlement(
         ItemState.AVAILABLE, wait_seconds=_wait_seconds(claim, failure), waiting_reason="retry", event=event
     )
+
+
+def postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
+    """Nothing was sent. The batch's `on_rate_limit` says whether to wait, but for what is no fault of the call."""
+    postponement, failure = outcome.postponement, outcome.failure
+    if postponement is None or failure is None:
+        raise ValueError("not a postponed outcome")
+    if claim.on_rate_limit == Batch.RateLimitMode.WAIT or postponement.must_wait:
+        return given_back(reason=postponement.reason, seconds=postponement.seconds)
+    return failed(claim, failure, event)
+
+
+def given_back(*, reason: str, seconds: float = 0.0) -> Settlement:
+    return Settlement(ItemState.AVAILABLE, wait_seconds=seconds, waiting_reason=reason, counted=False)
 
 
 def _wait_seconds(claim: Claim, failure: Failure) -> float:

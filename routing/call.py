@@ -138,9 +138,23 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
+class Postponement:
+    """Nothing was sent, and the call may be made after `seconds`.
+
+    `reason`: `rate_limit`, `breaker_open` or `redis_away`. `must_wait`: the caller may not fail the call for this
+    (it is our own outage, or trouble that passes by itself).
+    """
+
+    reason: str
+    seconds: float
+    must_wait: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a call. `failure` is None exactly when `body` is a usable answer.
 
+    With a `postponement`, the failure is what it would be for a caller who doesn't wait.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
     """
 
@@ -152,3 +166,4 @@ class Outcome:
     keys_tried: int = 0
     upstream_ms: int = 0
     tokens: Tokens | None = None
+    postponement: Postponement | None = None

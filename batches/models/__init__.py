@@ -2,7 +2,7 @@
 
 from batches.models.batch import Batch, Owner
 from batches.models.item import BatchItem, ItemState
-from batches.models.surroundings import IdempotencyKey, PayloadChunk, PayloadStoreMark, Worker
+from batches.models.surroundings import IdempotencyKey, PayloadChunk, PayloadStoreMark, PolicyPause, Worker
 
 __all__ = [
     "Batch",
@@ -12,5 +12,6 @@ __all__ = [
     "Owner",
     "PayloadChunk",
     "PayloadStoreMark",
+    "PolicyPause",
     "Worker",
 ]

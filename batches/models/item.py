@@ -127,6 +127,8 @@ class BatchItem(models.Model):
 
     class Meta:
         ordering = ["batch_id", "idx"]
+        # Requests, responses and upstream errors are the callers' own: to look at a row doesn't open them.
+        permissions = [("view_payload", "Can view the request and the response of an item")]
         indexes = [
             models.Index(
                 fields=["owner", "batch", "idx"],

@@ -45,6 +45,17 @@ class Worker(models.Model):
         return f"{self.host}:{self.pid}"
 
 
+class PolicyPause(models.Model):
+    """Until when a policy's items are not published: its limit is spent, or no host key of it works."""
+
+    policy_id = models.UUIDField(primary_key=True)
+    until = models.DateTimeField()
+    reason = models.CharField(max_length=20)
+
+    def __str__(self) -> str:
+        return f"{self.reason} until {self.until:%H:%M:%S}"
+
+
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
     def fresh(self) -> IdempotencyKeyQuerySet:
         return self.filter(created_at__gte=Now() - timedelta(hours=IDEMPOTENCY_HOURS))

@@ -16,9 +16,11 @@ from django.db.models import F
 
 from batches.broker import queue_length
 from batches.claims import claim_item
-from batches.models import BatchItem, Worker
+from batches.models import BatchItem, PolicyPause, Worker
+from batches.pauses import pause
 from batches.publish import finish_publishing, publish_all_due, publish_due, publish_lost
 from relaybatch.ids import uuid7
+from routing.models import Policy, ServiceAccount
 from tests.catalog import make_caller, make_catalog
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
@@ -158,3 +160,31 @@ def test_a_settled_item_makes_room_for_the_next(broker: redis.Redis, catalog: Si
     assert publish_due(batch.owner_id) == 0, "a running item keeps its place in the window"
     BatchItem.objects.filter(id=first).update(state="cancelled", finished_at=batch.created_at)
     assert publish_due(batch.owner_id) == 1
+
+
+def test_a_paused_policy_is_passed_over_and_others_are_not(
+    broker: redis.Redis, catalog: SimpleNamespace
+) -> None:
+    paused = submit_and_publish(catalog, 100)
+    neighbour = make_caller(catalog)
+    ServiceAccount.objects.filter(id=neighbour.service_account.id).update(
+        policy=Policy.objects.create(name="another")
+    )
+    other = submit_and_publish(neighbour, 5)
+    broker.flushdb()
+    BatchItem.objects.update(published_at=None)
+    pause(paused.policy_id, reason="rate_limit", seconds=600)
+    publish_all_due()
+    assert queued_items(broker) == list(BatchItem.objects.of(other).values_list("id", flat=True))
+    assert publish_due(paused.owner_id) == 0
+
+
+def test_a_pause_only_ever_grows_and_ends_by_itself(broker: redis.Redis, catalog: SimpleNamespace) -> None:
+    batch = submit_and_publish(catalog, 10)
+    pause(batch.policy_id, reason="rate_limit", seconds=600)
+    pause(batch.policy_id, reason="rate_limit", seconds=1)
+    assert PolicyPause.objects.get().until > batch.created_at + timedelta(seconds=500)
+    PolicyPause.objects.update(until=batch.created_at)
+    broker.flushdb()
+    BatchItem.objects.update(published_at=None)
+    assert publish_due(batch.owner_id) == 10
