@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`. Both need Python 3.11+ and make, nothing else.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt lock clean lint types install python
+.PHONY: help run test check fmt bench schema lock clean lint types install python
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
@@ -20,6 +20,8 @@ help:
 	@echo "make test    everything that CI checks"
 	@echo "make check   the fast part of it"
 	@echo "make fmt     format the code"
+	@echo "make bench   measure speed and memory on this machine"
+	@echo "make schema  write docs/openapi.yaml anew"
 	@echo "make lock    pin the packages anew"
 	@echo "make clean   remove the demo's data and the caches"
 
@@ -48,6 +50,13 @@ types: install
 fmt: install
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check -q --fix .
+
+bench: install
+	@$(BIN)/python -m bench
+
+schema: install
+	@echo "schema: docs/openapi.yaml"
+	@$(FOR_TYPES) $(BIN)/python manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
 
 lock: install
 	@echo "lock: requirements.txt and requirements-dev.txt"
