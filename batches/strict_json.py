@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
@@ -31,13 +31,14 @@ _HALF_AT_END = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}[^\\]{0,6}$")
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
 
 T = TypeVar("T")
+Text: TypeAlias = bytes | bytearray | memoryview
 
 
-def decode_object(body: bytearray, decoder: msgspec.json.Decoder[T]) -> T:
+def decode_object(body: Text, decoder: msgspec.json.Decoder[T]) -> T:
     """The body as the decoder's type, a struct of `msgspec.Raw` members. Raises InvalidRequest."""
     if not body:
         raise _invalid("The body is empty; a JSON object is expected.")
-    start = len(_BOM) if body.startswith(_BOM) else 0
+    start = len(_BOM) if bytes(body[:3]) == _BOM else 0
     text = memoryview(body)[start:]
     _require_utf8(body)
     try:
@@ -50,7 +51,7 @@ def decode_object(body: bytearray, decoder: msgspec.json.Decoder[T]) -> T:
         raise _malformed(str(error), body, start=start) from error
 
 
-def is_too_deep(text: bytes | memoryview, *, around: int) -> bool:
+def is_too_deep(text: Text, *, around: int) -> bool:
     """Whether a valid JSON text, `around` levels deep in the body, nests over MAX_DEPTH. Instant for short ones."""
     if len(text) <= MAX_DEPTH:
         return False
@@ -80,9 +81,9 @@ def _invalid(message: str, *, param: str | None = None) -> InvalidRequest:
     return InvalidRequest(message, code="invalid_json", param=param)
 
 
-def _require_utf8(body: bytearray) -> None:
+def _require_utf8(body: Text) -> None:
     """Decoded a piece at a time and thrown away: as one string, a body with emoji would take four times its size."""
-    if body.startswith(_UTF16_BOMS):
+    if bytes(body[:2]) in _UTF16_BOMS:
         raise _invalid("The body is UTF-16; JSON is sent as UTF-8 (byte 0).")
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
     view = memoryview(body)
@@ -98,7 +99,7 @@ def _require_utf8(body: bytearray) -> None:
             ) from error
 
 
-def _malformed(message: str, body: bytearray, *, start: int) -> InvalidRequest:
+def _malformed(message: str, body: Text, *, start: int) -> InvalidRequest:
     found = _WHERE.match(message)
     if found:
         what, at = found["what"], start + int(found["at"])
@@ -113,7 +114,7 @@ def _malformed(message: str, body: bytearray, *, start: int) -> InvalidRequest:
     return _invalid(f"The body is no valid JSON: {what} ({place}).", param=param)
 
 
-def _item_at(body: bytearray, *, end: int) -> str | None:
+def _item_at(body: Text, *, end: int) -> str | None:
     """`requests[3]` when byte `end` lies in that item, else None."""
     depth, idx, inside = 0, 0, False
     last_string = b""
@@ -135,5 +136,5 @@ def _item_at(body: bytearray, *, end: int) -> str | None:
     return f"requests[{idx}]" if inside else None
 
 
-def _tokens_before(body: bytearray, end: int) -> Iterator[bytes]:
+def _tokens_before(body: Text, end: int) -> Iterator[bytes]:
     return (token[0] for token in _TOKEN.finditer(body, 0, end))

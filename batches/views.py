@@ -136,7 +136,7 @@ def _idempotency_key(request: Request) -> str | None:
     return key
 
 
-def _idempotency(key: str | None, *, path: str, body: bytearray) -> Idempotency | None:
+def _idempotency(key: str | None, *, path: str, body: memoryview) -> Idempotency | None:
     """The hash covers the decoded body, so that a retry may be compressed differently."""
     if key is None:
         return None

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from batches.strict_json import MAX_DEPTH, decode_object, is_too_deep, too_deep
+from batches.strict_json import MAX_DEPTH, Text, decode_object, is_too_deep, too_deep
 from relaybatch.errors import InvalidRequest
 
 Part: TypeAlias = Raw | UnsetType
@@ -39,7 +39,7 @@ _wire = msgspec.json.Decoder(Wire)
 _list = msgspec.json.Decoder(list[Raw])
 
 
-def read_wire(body: bytearray) -> Wire:
+def read_wire(body: Text) -> Wire:
     """Raises InvalidRequest, code `invalid_json`, for anything but one strict JSON object."""
     wire = decode_object(body, _wire)
     inside = len(wire.requests) if isinstance(wire.requests, Raw) else 0
@@ -61,10 +61,11 @@ def cut_requests(wire: Wire) -> list[memoryview]:
     return [memoryview(request) for request in requests]
 
 
-def _is_deep_outside(body: bytearray, wire: Wire) -> bool:
+def _is_deep_outside(body: Text, wire: Wire) -> bool:
     """Members that nobody reads may be deep as well; those of `requests` are looked at one by one."""
-    brackets = body.count(b"[") + body.count(b"{")
+    whole = bytes(body)
+    brackets = whole.count(b"[") + whole.count(b"{")
     if isinstance(wire.requests, Raw):
         inside = bytes(wire.requests)
         brackets -= inside.count(b"[") + inside.count(b"{")
-    return brackets > MAX_DEPTH and is_too_deep(bytes(body), around=0)
+    return brackets > MAX_DEPTH and is_too_deep(whole, around=0)
