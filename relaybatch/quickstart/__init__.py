@@ -1,1 +1,4 @@
-"""Everything on one machine: private servers, the demo upstream and `make run`. Imports no Django."""
+"""Everything on one machine: private servers, the demo upstream and `make run`.
+
+Only `prepare_database`, a program of its own, imports Django.
+"""
