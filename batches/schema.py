@@ -142,6 +142,20 @@ CANCEL = extend_schema(
     request=None,
     responses={200: _object({"status": {"type": "string", "enum": ["cancelled"]}}), 404: _ERROR},
 )
+RETRY = extend_schema(
+    operation_id="retry_batch",
+    parameters=[_ID, OpenApiParameter("Idempotency-Key", str, OpenApiParameter.HEADER)],
+    request={
+        "application/json": _object(
+            {
+                "error_code": _list(_STRING),
+                "idx": _list({"type": "integer"}),
+                "custom_id": _list(_STRING),
+            }
+        )
+    },
+    responses={202: _ACCEPTED, 400: _ERROR, 404: _ERROR, 409: _ERROR},
+)
 DELETE = extend_schema(
     operation_id="delete_batch", parameters=[_ID], responses={204: None, 404: _ERROR, 409: _ERROR}
 )

@@ -23,6 +23,7 @@ from batches.dialects.ids import batch_id_from, public_id
 from batches.dialects.wire import read_wire
 from batches.idempotency import Idempotency
 from batches.models import Batch
+from batches.retry import read_selection, retry_submission
 from relaybatch.errors import InvalidRequest, MethodNotAllowed, NotFound
 from routing.credentials import require_creation
 from usage.parameters import Parameters
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
 
     from batches.dialects import Dialect
     from batches.models.batch import BatchQuerySet
+    from batches.submission import Submission
     from routing.credentials import Credential
 
+# A list of 50,000 items by `idx` or by long ids.
+LARGEST_SELECTION_BYTES = 33_554_432
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
@@ -72,13 +76,10 @@ class BatchViewSet(GenericViewSet[Batch]):
         body = read_body(request, limit_bytes=largest, too_large=InvalidRequest)
         wire = read_wire(body)
         dialect = detected(wire)
-        accepted = accept_batch(
-            dialect.submission(wire, headers=request.headers),
-            credential=self._credential,
-            idempotency=_idempotency(idempotency_key, path=request.path_info, body=body),
-            render=dialect.created,
+        submission = dialect.submission(wire, headers=request.headers)
+        return self._accepted(
+            submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
         )
-        return HttpResponse(accepted.body, status=accepted.status, content_type=JSON)
 
     @schema.LIST
     def list(self, request: Request) -> HttpResponseBase:
@@ -114,6 +115,25 @@ class BatchViewSet(GenericViewSet[Batch]):
         batch, dialect = self._batch(batch_id)
         delete_batch(batch)
         return http_answer(dialect.deleted(batch), request)
+
+    @schema.RETRY
+    def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
+        require_creation(self._credential)
+        idempotency_key = _idempotency_key(request)
+        batch, dialect = self._batch(batch_id)
+        body = read_body(request, limit_bytes=LARGEST_SELECTION_BYTES, too_large=InvalidRequest)
+        submission = retry_submission(batch, read_selection(body))
+        return self._accepted(
+            submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
+        )
+
+    def _accepted(
+        self, submission: Submission, dialect: Dialect, idempotency: Idempotency | None
+    ) -> HttpResponseBase:
+        accepted = accept_batch(
+            submission, credential=self._credential, idempotency=idempotency, render=dialect.created
+        )
+        return HttpResponse(accepted.body, status=accepted.status, content_type=JSON)
 
     @property
     def _credential(self) -> Credential:

@@ -48,11 +48,18 @@ class BatchPayloads:
     def read_request(self, batch_id: uuid.UUID, *, offset: int, length: int) -> bytes:
         return self._store.read_range(f"{batch_id.hex}/requests", offset=offset, length=length)
 
+    def read_requests(self, batch_id: uuid.UUID) -> bytes:
+        return self._store.read(f"{batch_id.hex}/requests")
+
     def put_response(self, batch_id: uuid.UUID, *, idx: int, claim_no: int, body: bytes) -> None:
         self._store.put(_response_name(batch_id, idx, claim_no), [body])
 
     def read_response(self, batch_id: uuid.UUID, *, idx: int, claim_no: int) -> bytes:
         return self._store.read(_response_name(batch_id, idx, claim_no))
+
+    def read_response_start(self, batch_id: uuid.UUID, *, idx: int, claim_no: int, length: int) -> bytes:
+        """Its first `length` bytes; there must be so many."""
+        return self._store.read_range(_response_name(batch_id, idx, claim_no), offset=0, length=length)
 
     def responses(self, batch_id: uuid.UUID, refs: Iterable[tuple[int, int]]) -> list[bytes | None]:
         """The responses of a page of `(idx, claim_no)`, in order; None for one that cannot be read."""

@@ -1,0 +1,115 @@
+"""Sending a finished batch's failed items again, as a new batch of the same dialect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+from django.db.models import Q
+
+from batches.models import BatchItem, ItemState
+from batches.payloads import PayloadUnreadable, open_store
+from batches.submission import Submission
+from relaybatch.errors import Conflict, InvalidRequest, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from batches.models import Batch
+    from batches.strict_json import Text
+
+# Dialects without metadata of their own have no place to say it.
+RETRY_OF = "retry_of"
+DIALECTS_WITH_METADATA = frozenset({"relay", "openai"})
+
+OneOrMore = list[str] | str | None
+OneOrMoreNumbers = list[int] | int | None
+
+
+class Selection(msgspec.Struct, frozen=True):
+    """Which of the failed items; all that is given must fit. Nothing given: every discarded one.
+
+    Expired and cancelled items did not fail: they are taken only where `error_code` names them.
+    """
+
+    error_code: OneOrMore = None
+    idx: OneOrMoreNumbers = None
+    custom_id: OneOrMore = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    custom_id: str | None
+    offset: int
+    length: int
+
+
+def read_selection(body: Text) -> Selection:
+    """An empty body selects every failed item. Raises InvalidRequest."""
+    if not body:
+        return Selection()
+    try:
+        return msgspec.json.decode(body, type=Selection)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(
+            "The body may hold `error_code`, `idx` and `custom_id`, each one value or a list of them."
+        ) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest("The body is no valid JSON.", code="invalid_json") from error
+
+
+def retry_submission(batch: Batch, selection: Selection) -> Submission:
+    """Raises Conflict before the batch's end, InvalidRequest when nothing failed, Unavailable without payloads."""
+    if batch.ended_at is None:
+        raise Conflict("This batch has not ended yet; its failed items can be retried when it has.")
+    failed = _failed_items(batch, selection)
+    if not failed:
+        raise InvalidRequest(
+            "No item of this batch failed in the way that was asked for.", code="nothing_failed"
+        )
+    metadata = batch.metadata | {RETRY_OF: str(batch.id)} if batch.dialect in DIALECTS_WITH_METADATA else {}
+    return Submission(
+        dialect=batch.dialect,
+        shape=batch.shape,
+        requests=_requests(batch, failed),
+        custom_ids=[item.custom_id for item in failed if item.custom_id is not None],
+        max_attempts=batch.max_attempts,
+        on_rate_limit=batch.on_rate_limit,
+        lifetime_seconds=_lifetime_seconds(batch),
+        metadata=metadata,
+        upstream_headers=batch.upstream_headers,
+    )
+
+
+def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
+    codes = _listed(selection.error_code)
+    wanted = Q(error_code__in=codes) if codes is not None else Q(state=ItemState.DISCARDED)
+    for field, values in (("idx", _listed(selection.idx)), ("custom_id", _listed(selection.custom_id))):
+        if values is not None:
+            wanted &= Q(**{f"{field}__in": values})
+    rows = BatchItem.objects.of(batch).filter(wanted, finished_at__isnull=False)
+    return [_Failed(*row) for row in rows.values_list("custom_id", "request_offset", "request_length")]
+
+
+def _requests(batch: Batch, failed: Sequence[_Failed]) -> list[memoryview]:
+    try:
+        whole = memoryview(open_store().read_requests(batch.id))
+    except PayloadUnreadable as error:
+        raise Unavailable(
+            "The requests of this batch cannot be read; try again later.", code="store_unavailable"
+        ) from error
+    return [whole[item.offset : item.offset + item.length] for item in failed]
+
+
+def _lifetime_seconds(batch: Batch) -> int | None:
+    """As long as the first time, from now on."""
+    return int((batch.expires_at - batch.created_at).total_seconds()) if batch.expires_at else None
+
+
+def _listed(value: list[str] | str | list[int] | int | None) -> Sequence[str | int] | None:
+    if value is None:
+        return None
+    values: Sequence[str | int] = value if isinstance(value, list) else [value]
+    # No stored text has this character, and PostgreSQL refuses to look for it.
+    return [one for one in values if "\0" not in str(one)]
