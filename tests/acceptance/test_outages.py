@@ -1,0 +1,81 @@
+"""Redis and PostgreSQL go away in the middle of a batch, and come back."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from batches.models import BatchItem
+from relaybatch.quickstart.servers import PrivateRedis
+from tests import upstream_answers as answers
+from tests.deployment import wait_for_end, wait_until
+from tests.submissions import chat_body, submit
+from usage.models import UsageEvent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from batches.models import Batch
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+_CUT = """
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+"""
+
+
+def finished(batch: Batch) -> int:
+    return BatchItem.objects.filter(batch_id=batch.id, finished_at__isnull=False).count()
+
+
+def assert_whole(batch: Batch, upstream: Upstream, count: int) -> None:
+    assert batch.final_counts == {"completed": count}
+    sends = Counter(request.headers["idempotency-key"] for request in upstream.requests)
+    assert set(sends.values()) == {1}
+    assert UsageEvent.objects.filter(batch_id=batch.id, late=False).count() == count
+
+
+def test_redis_killed_and_started_again_loses_nothing_and_sends_nothing_twice(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.handler = lambda _: answers.after(0.02)
+    broker = PrivateRedis(tmp_path)
+    broker.start()
+    try:
+        deployment.worker(REDIS_URL=broker.url)
+        deployment.sweeper(REDIS_URL=broker.url)
+        batch = submit(catalog, *[chat_body()] * 200)
+        for done in (20, 80):
+            wait_until(lambda done=done: finished(batch) >= done, lambda: f"{finished(batch)}")  # type: ignore[misc]
+            broker.kill()
+            before = finished(batch)
+            wait_until(lambda: not upstream.inside, lambda: "still running")
+            assert finished(batch) <= before + 16, "nothing new can be published while it is away"
+            broker.start()
+        wait_for_end(batch)
+    finally:
+        broker.stop()
+    assert_whole(batch, upstream, 200)
+
+
+def test_all_database_connections_cut_again_and_again_lose_nothing_and_send_nothing_twice(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    upstream.handler = lambda _: answers.after(0.02)
+    worker = deployment.worker()
+    deployment.sweeper()
+    batch = submit(catalog, *[chat_body()] * 200)
+    for done in (20, 60, 120, 160):
+        wait_until(lambda done=done: finished(batch) >= done, worker.log)  # type: ignore[misc]
+        with connection.cursor() as cursor:
+            cursor.execute(_CUT)
+    wait_for_end(batch)
+    assert worker.alive
+    assert_whole(batch, upstream, 200)
