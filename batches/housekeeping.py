@@ -10,9 +10,11 @@ from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
+from batches.clock import database_now
 from batches.models import Batch, IdempotencyKey
 from batches.payloads import PayloadUnwritable, open_store
 from batches.sweep import end_finished
+from routing.tokens import forget_expired
 from usage.totals import forget_batch
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ def tidy() -> None:
     remove_deleted_batches()
     IdempotencyKey.objects.stale().delete()
     forget_dead_workers()
+    forget_expired(now=database_now())
 
 
 def delete_expired_batches() -> None:

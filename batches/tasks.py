@@ -9,11 +9,14 @@ from typing import Any
 from celery import shared_task
 from celery.signals import worker_init, worker_shutdown, worker_shutting_down
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
+from django.db import connection
 
 from batches.execute import execute_item
 from batches.patience import AWAY, patiently
 from batches.publish import finish_publishing, publish_soon
 from batches.watch import Watch
+from routing.checks import require_readable_secrets
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +36,12 @@ def run_item(*, item_id: str, **_: Any) -> None:
 
 @worker_init.connect
 def start_watch(**_: Any) -> None:
+    patiently(connection.ensure_connection)
+    try:
+        require_readable_secrets()
+    except ImproperlyConfigured as error:
+        # Celery logs a signal's errors and goes on; this one ends the process.
+        raise SystemExit(str(error)) from error
     watch = Watch(slots=settings.RELAY_BATCH_CONCURRENCY)
     patiently(watch.start)
     _watches.append(watch)

@@ -7,3 +7,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 
 application = get_wsgi_application()
+
+from routing.checks import require_readable_secrets  # noqa: E402 -- its models need the apps
+
+require_readable_secrets()

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.checks import CheckMessage, Error
-from django.db import DatabaseError
+from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError, connection
 
-from routing.models import HostKey
-from routing.secrets import MasterKeyMalformed, SecretError, check_master_key, decrypt
+from routing.secrets import MasterKeyMalformed, SecretError, check_master_key
+from routing.stored_secrets import unreadable
 
 
 def check_stored_secrets(**_: Any) -> list[CheckMessage]:
@@ -24,22 +25,21 @@ def check_stored_secrets(**_: Any) -> list[CheckMessage]:
         # Missing is an error only when something is stored, as decrypting it shows.
         pass
     return [
-        Error(f"host key {name}: {problem}", hint="Set RELAY_MASTER_KEY as before.", id="routing.E002")
+        Error(f"{name}: {problem}", hint="Set RELAY_MASTER_KEY as before.", id="routing.E002")
         for name, problem in _unreadable()
     ]
 
 
+def require_readable_secrets() -> None:
+    """For the start of a process that runs no checks. Raises ImproperlyConfigured with everything found."""
+    found = check_stored_secrets()
+    connection.close()
+    if found:
+        raise ImproperlyConfigured("; ".join(message.msg for message in found))
+
+
 def _unreadable() -> list[tuple[str, str]]:
     try:
-        stored = list(HostKey.objects.exclude(secret_encrypted=None).values_list("name", "secret_encrypted"))
+        return list(unreadable())
     except DatabaseError:
         return []
-    return [(name, problem) for name, sealed in stored if (problem := _problem(bytes(sealed or b"")))]
-
-
-def _problem(sealed: bytes) -> str:
-    try:
-        decrypt(sealed)
-    except SecretError as error:
-        return str(error)
-    return ""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hmac
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from relaybatch.errors import Forbidden, Unauthenticated
 from routing.keys import hash_of
-from routing.models import RelayKey
+from routing.models import InferenceToken, RelayKey
+from routing.tokens import Claims, TokenInvalid, verify
 
 if TYPE_CHECKING:
     import uuid
@@ -77,12 +78,25 @@ class KeyState:
         return hmac.compare_digest(key_hash, self.previous_key_hash) and in_grace
 
 
+@dataclass(frozen=True, slots=True)
+class TokenState:
+    """What decides whether an inference token works. `version`: its own; `current_version`: its user's now."""
+
+    expires_at: datetime
+    revoked_at: datetime | None
+    version: int
+    current_version: int
+
+    def fault(self, *, now: datetime) -> str:
+        """Why the token does not work now: `revoked`, `expired`, or empty."""
+        if self.revoked_at is not None or self.version != self.current_version:
+            return "revoked"
+        return "expired" if self.expires_at <= now else ""
+
+
 def authenticate(value: str, *, now: datetime) -> Credential:
     """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it."""
-    if is_token(value):
-        # Nothing signs tokens here, so none can be valid.
-        raise unknown_credential()
-    return _by_relay_key(value, now=now)
+    return _by_token(value, now=now) if is_token(value) else _by_relay_key(value, now=now)
 
 
 def is_token(value: str) -> bool:
@@ -105,11 +119,61 @@ def _by_relay_key(value: str, *, now: datetime) -> Credential:
     key = RelayKey.objects.presented(key_hash).with_caller().first()
     if key is None:
         raise unknown_credential()
-    fault = _state(key).fault(key_hash=key_hash, now=now)
+    _require_no_fault(_state(key).fault(key_hash=key_hash, now=now))
+    principal = _principal(key)
+    return _credential(
+        owner=key_hash,
+        kind="key",
+        identifier=str(key.id),
+        principal=principal,
+        policy=key.policy or principal.policy,
+        project=principal.project,
+    )
+
+
+def _by_token(value: str, *, now: datetime) -> Credential:
+    try:
+        claims = verify(value, now=now)
+    except TokenInvalid:
+        raise unknown_credential() from None
+    token = InferenceToken.objects.filter(jti=claims.jti).with_caller().first()
+    if token is None:
+        # Rows of expired tokens are removed after a while, and with a user all of theirs.
+        _require_no_fault("expired" if claims.exp <= now.timestamp() else "")
+        raise unknown_credential()
+    _require_no_fault(_token_state(token).fault(now=now))
+    return _token_credential(token, claims)
+
+
+def _require_no_fault(fault: str) -> None:
     if fault:
         words = "has been rotated out" if fault == "rotated" else f"is {fault}"
         raise Unauthenticated(f"the credential {words}", code=f"credential_{fault}")
-    return _credential(key, owner=key_hash)
+
+
+def _token_state(token: InferenceToken) -> TokenState:
+    return TokenState(
+        expires_at=token.expires_at,
+        revoked_at=token.revoked_at,
+        version=token.version,
+        current_version=token.user.token_version,
+    )
+
+
+def _token_credential(token: InferenceToken, claims: Claims) -> Credential:
+    """Of the project that the token names, which may be gone, and the policy that its user has now."""
+    credential = _credential(
+        owner=f"user:{token.user_id}",
+        kind="token",
+        identifier=str(token.jti),
+        principal=token.user,
+        policy=token.user.policy,
+        project=token.project,
+    )
+    if token.project is None:
+        refusal = credential.refusal or "project_disabled"
+        return replace(credential, project_id=claims.prj, refusal=refusal)
+    return credential
 
 
 def _state(key: RelayKey) -> KeyState:
@@ -123,14 +187,20 @@ def _state(key: RelayKey) -> KeyState:
     )
 
 
-def _credential(key: RelayKey, *, owner: str) -> Credential:
-    principal = _principal(key)
-    policy, project = key.policy or principal.policy, principal.project
+def _credential(
+    *,
+    owner: str,
+    kind: str,
+    identifier: str,
+    principal: ServiceAccount | User,
+    policy: Policy | None,
+    project: Project | None,
+) -> Credential:
     return Credential(
         owner=owner,
-        kind="key",
-        id=str(key.id),
-        principal_kind="user" if key.user else "serviceaccount",
+        kind=kind,
+        id=identifier,
+        principal_kind=principal._meta.model_name or "",
         principal_id=str(principal.pk),
         policy_id=policy.id if policy else None,
         project_id=project.id if project else None,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import connection
 from django.utils import timezone
 
-from routing.credentials import KeyState
+from routing.credentials import KeyState, TokenState
 from routing.failures import CallFailed, Failure
 from routing.fresh import Fresh
 
@@ -21,18 +21,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Names for the usage event, as they are now; empty where there is none."""
+    """Names for the usage event, as they are now; empty where there is none. And the project's allowance."""
 
     policy: str
     project: str
     team: str
+    included_nanos: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """What one query found; None where a row is gone (or was never asked for)."""
 
-    key: KeyState | None
+    credential: KeyState | TokenState | None
+    principal_exists: bool
     principal_enabled: bool
     policy: str | None
     policy_enabled: bool | None
@@ -40,24 +42,39 @@ class _Rows:
     project_enabled: bool | None
     team: str | None
     team_enabled: bool | None
+    included_nanos: int | None
 
 
 _Key = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
 _rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
 
-# The policy, project and team are those recorded when the call was asked for, whatever the key has now.
-_QUERY = """
-SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
-       COALESCE(account.enabled, person.is_active, false),
-       policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled
+# The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
+_SURROUNDINGS = """
+       policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
+       project.included_nanos
   FROM (VALUES (1)) AS always
-  LEFT JOIN routing_relaykey AS key ON key.id = %(key)s
-  LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
-  LEFT JOIN routing_user AS person ON person.id = key.user_id
   LEFT JOIN routing_policy AS policy ON policy.id = %(policy)s
   LEFT JOIN routing_project AS project ON project.id = %(project)s
   LEFT JOIN routing_team AS team ON team.id = %(team)s
 """
+_KEY_QUERY = f"""
+SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
+       COALESCE(account.id::text, person.id::text) IS NOT NULL,
+       COALESCE(account.enabled, person.is_active, false),
+{_SURROUNDINGS}
+  LEFT JOIN routing_relaykey AS key ON key.id = %(credential)s
+  LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
+  LEFT JOIN routing_user AS person ON person.id = key.user_id
+"""
+_TOKEN_QUERY = f"""
+SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
+       person.id IS NOT NULL, COALESCE(person.is_active, false),
+{_SURROUNDINGS}
+  LEFT JOIN routing_user AS person ON person.id = %(principal)s
+  LEFT JOIN routing_inferencetoken AS token ON token.jti = %(credential)s AND token.user_id = person.id
+"""
+# Of each query, the columns that are the credential's.
+_KEY_COLUMNS, _TOKEN_COLUMNS = 6, 4
 
 
 def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
@@ -66,9 +83,7 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
     Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call.
     """
     rows = _rows.get(_cache_key(caller), lambda: _load(caller))
-    if rows.key is None:
-        raise _failed("credential_deleted", "the credential that asked for this no longer exists")
-    _check_key(rows.key, owner=caller.owner, now=now or timezone.now())
+    _check_credential(rows, caller, now=now or timezone.now())
     if not rows.principal_enabled:
         raise _failed("principal_disabled", "the principal (service account or user) is disabled")
     _check_project(rows, caller)
@@ -86,8 +101,17 @@ def forget() -> None:
     _rows.clear()
 
 
-def _check_key(key: KeyState, *, owner: str, now: datetime) -> None:
-    fault = key.fault(key_hash=owner, now=now)
+def _check_credential(rows: _Rows, caller: Caller, *, now: datetime) -> None:
+    match rows.credential:
+        case KeyState() as key:
+            fault = key.fault(key_hash=caller.owner, now=now)
+        case TokenState() as token:
+            fault = token.fault(now=now)
+        case None if caller.credential_kind == "token" and rows.principal_exists:
+            # A token's row is removed some time after it has expired, and only then.
+            fault = "expired"
+        case None:
+            raise _failed("credential_deleted", "the credential that asked for this no longer exists")
     if fault:
         words = "was rotated out" if fault == "rotated" else f"is {fault}"
         raise _failed(f"credential_{fault}", f"the credential that asked for this {words}")
@@ -119,24 +143,38 @@ def _cache_key(caller: Caller) -> _Key:
 
 
 def _standing(rows: _Rows) -> Standing:
-    return Standing(policy=rows.policy or "", project=rows.project or "", team=rows.team or "")
+    return Standing(
+        policy=rows.policy or "",
+        project=rows.project or "",
+        team=rows.team or "",
+        included_nanos=rows.included_nanos,
+    )
 
 
 def _load(caller: Caller) -> _Rows:
+    is_token = caller.credential_kind == "token"
     with connection.cursor() as cursor:
         cursor.execute(
-            _QUERY,
+            _TOKEN_QUERY if is_token else _KEY_QUERY,
             {
                 # A credential of a kind that this release does not know works no more than a deleted one.
-                "key": caller.credential_id if caller.credential_kind == "key" else None,
+                "credential": caller.credential_id if caller.credential_kind in ("key", "token") else None,
+                "principal": int(caller.principal_id) if is_token else None,
                 "policy": caller.policy_id,
                 "project": caller.project_id,
                 "team": caller.team_id,
             },
         )
         row = cursor.fetchone()
-    key_hash = row[3]
-    return _Rows(None if key_hash is None else KeyState(*row[:6]), *row[6:])
+    columns = _TOKEN_COLUMNS if is_token else _KEY_COLUMNS
+    return _Rows(_state(row[:columns], is_token=is_token), *row[columns:])
+
+
+def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState | None:
+    if is_token:
+        expires_at, revoked_at, version, current_version = columns
+        return None if version is None else TokenState(expires_at, revoked_at, version, current_version)
+    return None if columns[3] is None else KeyState(*columns)
 
 
 def _failed(code: str, message: str) -> CallFailed:

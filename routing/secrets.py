@@ -55,6 +55,16 @@ def decrypt(sealed: bytes) -> bytes:
         ) from None
 
 
+def moved_to_newest_key(sealed: bytes) -> bytes | None:
+    """The same secret under the newest key; None when it is under that already. Raises as `decrypt` does."""
+    check_master_key()
+    try:
+        _fernet(_listed(settings.RELAY_MASTER_KEY)[0]).decrypt(bytes(sealed))
+    except InvalidToken:
+        return encrypt(decrypt(sealed))
+    return None
+
+
 def check_master_key() -> None:
     """Raises MasterKeyMissing or MasterKeyMalformed when nothing could be stored now."""
     _fernet(settings.RELAY_MASTER_KEY)
@@ -78,10 +88,14 @@ def host_key_secret(host_key: HostKey) -> str:
 # Deriving the keys is repeated work in the path of every call; the settings change in tests only.
 @functools.lru_cache(maxsize=4)
 def _fernet(master_keys: str) -> MultiFernet:
-    parts = [part.strip() for part in master_keys.split(",") if part.strip()]
+    parts = _listed(master_keys)
     if not parts:
         raise MasterKeyMissing("RELAY_MASTER_KEY is not set: expected 32 random bytes in base64")
     return MultiFernet([Fernet(_key(part)) for part in parts])
+
+
+def _listed(master_keys: str) -> list[str]:
+    return [part.strip() for part in master_keys.split(",") if part.strip()]
 
 
 def _key(part: str) -> bytes:

@@ -79,6 +79,10 @@ class Deployment:
     def sweeper(self, **environment: str) -> Process:
         return self._start("sweeper", procfile_command("sweeper"), environment)
 
+    def start(self, name: str, **environment: str) -> Process:
+        """Any process of the Procfile, not waited for."""
+        return self._start(name, procfile_command(name), environment)
+
     def _start(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
         log = self._folder / f"{name}-{len(self._processes)}.log"
         guarded = GuardedProcess(

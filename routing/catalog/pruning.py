@@ -1,7 +1,7 @@
 """--prune: rows that the file does not hold are deleted, the dependent ones first.
 
-Who holds relay keys is disabled instead, and with them their project and team: a deleted account would take its
-keys along, and with the keys the way to read what they submitted. Staff are never touched, nor users who have
+Who holds relay keys or tokens is disabled instead, and with them their project and team: a deleted account would take
+its keys along, and with the keys the way to read what they submitted. Staff are never touched, nor users who have
 neither project nor policy: they are no callers.
 """
 
@@ -54,7 +54,7 @@ def _must_stay(row: Any) -> bool:
     if isinstance(row, ServiceAccount):
         return RelayKey.objects.filter(service_account=row).exists()
     if isinstance(row, User):
-        return RelayKey.objects.filter(user=row).exists()
+        return RelayKey.objects.filter(user=row).exists() or row.tokens.exists()
     if isinstance(row, Project):
         members: list[ServiceAccount | User] = [
             *row.service_accounts.all(),

@@ -3,12 +3,14 @@
 from routing.models.callers import Project, RelayKey, ServiceAccount, Team, User
 from routing.models.catalog import Alias, Binding, Host, HostKey, Model, Pricing, Provider, Rate
 from routing.models.policies import Policy, PolicyHostKey, RateLimit, RateLimitRule
+from routing.models.tokens import InferenceToken, SigningKey
 
 __all__ = [
     "Alias",
     "Binding",
     "Host",
     "HostKey",
+    "InferenceToken",
     "Model",
     "Policy",
     "PolicyHostKey",
@@ -20,6 +22,7 @@ __all__ = [
     "RateLimitRule",
     "RelayKey",
     "ServiceAccount",
+    "SigningKey",
     "Team",
     "User",
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.utils import timezone
 
 from routing.catalog.applying import apply_catalog
 from routing.catalog.problems import CatalogRefused
 from routing.keys import create_key
 from routing.models import Host, HostKey, Model, Policy, Project, RelayKey, ServiceAccount, Team, User
+from routing.tokens import forget_expired, mint
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -76,6 +79,15 @@ def test_users_with_keys_are_disabled_and_others_go(file: Path) -> None:
     create_key(principal=holder)
     User.objects.create_user("other", project=project)
     assert prune(file) == ["disable user holder", "delete user other", "disable project s", "disable team t"]
+
+
+def test_users_who_had_a_token_are_disabled_however_long_ago_it_was(file: Path) -> None:
+    project = Project.objects.create(name="s", team=Team.objects.create(name="t"))
+    user = User.objects.create_user("holder", project=project)
+    now = timezone.now()
+    mint(user, project=None, ttl_seconds=60, now=now - timedelta(days=400))
+    forget_expired(now=now)
+    assert prune(file)[0] == "disable user holder"
 
 
 def test_staff_and_those_who_call_nothing_are_left_alone(file: Path) -> None:

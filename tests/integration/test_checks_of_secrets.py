@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.core.checks import run_checks
+from django.utils import timezone
 
 from routing.checks import check_stored_secrets
 from routing.models import HostKey
+from routing.signing import current_signer, rotate_signing_key
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -39,6 +41,16 @@ def test_a_missing_or_wrong_key_is_an_error_for_each_secret(settings: Settings, 
     )
     settings.RELAY_MASTER_KEY = key
     assert found() == ["routing.E002", "routing.E002"]
+
+
+def test_a_signing_key_is_a_stored_secret_until_it_is_retired(settings: Settings) -> None:
+    kid = current_signer().kid
+    settings.RELAY_MASTER_KEY = ANOTHER
+    assert [str(message.msg).startswith(f"signing key {kid}: ") for message in check_stored_secrets()] == [
+        True
+    ]
+    rotate_signing_key(now=timezone.now())
+    assert found() == []
 
 
 def test_a_malformed_key_is_an_error_in_any_case(settings: Settings) -> None:

@@ -97,7 +97,7 @@ def test_a_value_rotated_out_stops_its_calls_when_grace_is_over(rows: SimpleName
 
 
 def test_an_unknown_kind_of_credential_does_not_call(rows: SimpleNamespace) -> None:
-    assert failure_of(replace(caller_of(rows), credential_kind="token")).code == "credential_deleted"
+    assert failure_of(replace(caller_of(rows), credential_kind="cookie")).code == "credential_deleted"
 
 
 def test_names_are_known_even_when_the_credential_is_gone(rows: SimpleNamespace) -> None:

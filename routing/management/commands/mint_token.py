@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from routing.durations import parse_duration
+from routing.management.answering import AnsweringCommand, named
+from routing.models import Project, User
+from routing.secrets import SecretError
+from routing.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+
+class Command(AnsweringCommand):
+    help = "Makes an inference token of a user and shows it, this once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--user", metavar="NAME", required=True)
+        parser.add_argument("--project", metavar="P", help="any project; else the user's own")
+        parser.add_argument("--ttl", metavar="SPAN", help="as 30m or 12h, 24h at most; else 1h")
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        user = named(User, options["user"], field="username")
+        project = None if options["project"] is None else named(Project, options["project"])
+        try:
+            minted = mint(user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=timezone.now())
+        except (TokenRefused, SecretError) as refused:
+            raise CommandError(str(refused)) from refused
+        return minted.as_answer()
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        return f"{super().told(answer)}\nKeep the token now: it is not shown again."
+
+
+def _ttl_seconds(span: str | None) -> int:
+    if span is None:
+        return DEFAULT_TTL_SECONDS
+    try:
+        return int(parse_duration(span).total_seconds())
+    except ValueError as error:
+        raise CommandError(f"--ttl: {error}") from error

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from routing.management.answering import AnsweringCommand
+from routing.secrets import SecretError
+from routing.stored_secrets import move_to_newest_master_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Command(AnsweringCommand):
+    help = (
+        "Moves every stored secret to the newest key of RELAY_MASTER_KEY. Safe to repeat, and while all runs."
+    )
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        try:
+            moved = move_to_newest_master_key()
+        except SecretError as error:
+            raise CommandError(str(error)) from error
+        if moved.problems:
+            done = sum(moved.counts.values())
+            raise CommandError(f"{done} moved, {len(moved.problems)} not: {'; '.join(moved.problems)}")
+        return {f"{word.replace(' ', '_')}s": n for word, n in moved.counts.items()} | {
+            "unchanged": moved.unchanged
+        }

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from routing.management.answering import AnsweringCommand, named
+from routing.models import User
+from routing.tokens import revoke_token, revoke_tokens_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+
+class Command(AnsweringCommand):
+    help = "Stops one inference token, or all of a user's, for good; says how many were in use."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        which = parser.add_mutually_exclusive_group(required=True)
+        which.add_argument("--user", metavar="NAME")
+        which.add_argument("--jti", metavar="J")
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        now = timezone.now()
+        if options["user"] is not None:
+            return {"revoked": revoke_tokens_of(named(User, options["user"], field="username"), now=now)}
+        return {"revoked": revoke_token(jti=_jti(options["jti"]), now=now)}
+
+
+def _jti(text: str) -> uuid.UUID:
+    try:
+        return uuid.UUID(text)
+    except ValueError:
+        raise CommandError("--jti: expected a token's id, a UUID") from None

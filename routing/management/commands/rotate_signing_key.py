@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+from django.utils import timezone
+
+from routing.management.answering import AnsweringCommand
+from routing.secrets import SecretError
+from routing.signing import rotate_signing_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Command(AnsweringCommand):
+    help = (
+        "Signs inference tokens with a new key from now on. Tokens that exist stay valid until they expire."
+    )
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        try:
+            return {"created": 1, "retired": rotate_signing_key(now=timezone.now())}
+        except SecretError as error:
+            raise CommandError(str(error)) from error
