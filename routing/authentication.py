@@ -41,7 +41,7 @@ def presented_value(headers: Mapping[str, str]) -> str:
     ]
     if not values:
         raise Unauthenticated(
-            "no credential: send a relay key as Authorization: Bearer or as x-api-key",
+            "no credential: send a relay key or a token as Authorization: Bearer or as x-api-key",
             code="missing_credential",
         )
     if not hmac.compare_digest(values[0].encode(), values[-1].encode()):

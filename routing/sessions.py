@@ -50,4 +50,4 @@ def read_body(request: HttpRequest) -> bytes:
     try:
         return request.body
     except UnreadablePostError as error:
-        raise InvalidRequest("the body broke off", code="bad_request") from error
+        raise InvalidRequest("the body broke off", code="incomplete_body") from error
