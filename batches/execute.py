@@ -12,7 +12,7 @@ from django.conf import settings
 from batches.attempts import event_of, facts_of, lost
 from batches.claims import claim_item
 from batches.models import ItemState
-from batches.patience import patiently
+from batches.patience import AWAY, patiently
 from batches.pauses import end_breaker_pause, pause
 from batches.payloads import PayloadUnreadable, PayloadUnwritable, open_store
 from batches.settling import Settlement, settle
@@ -49,11 +49,22 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
     with running.line_of(claim) as line:
         settlement = _attempt_or_lost(claim, line)
     reach("before_settle")
-    settled = patiently(lambda: settle(claim, settlement))
+    settled = patiently(lambda: _settle_or_lost(claim, settlement))
     reach("after_settle")
     patiently(lambda: _mind_pauses(claim, settlement))
     _log(claim, settlement, settled=settled)
     return claim
+
+
+def _settle_or_lost(claim: Claim, settlement: Settlement) -> bool:
+    """A row that refuses what it is given must not keep the item running either."""
+    try:
+        return settle(claim, settlement)
+    except AWAY:
+        raise
+    except Exception:
+        logger.exception("an attempt could not be settled", extra=claim.log_ids)
+        return settle(claim, lost(claim))
 
 
 def _mind_pauses(claim: Claim, settlement: Settlement) -> None:
@@ -76,9 +87,9 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
     """Raises the database's errors, and only while nothing has been sent: it may then be called again."""
     started = time.monotonic()
     if claim.cancelled:
-        return Settlement(ItemState.CANCELLED, counted=False)
+        return Settlement(ItemState.CANCELLED, failure=Failure("cancelled", ""), counted=False)
     if claim.overdue:
-        return Settlement(ItemState.EXPIRED, counted=False)
+        return Settlement(ItemState.EXPIRED, failure=Failure("expired", ""), counted=False)
     try:
         body = _request(claim)
         standing = recheck(claim.caller)

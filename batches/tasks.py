@@ -29,7 +29,11 @@ def run_item(*, item_id: str, **_: Any) -> None:
     items = _watches[-1].items
     if items.stopping:
         return
-    claim = execute_item(uuid.UUID(item_id), running=items)
+    try:
+        claim = execute_item(uuid.UUID(item_id), running=items)
+    except Exception:
+        logger.exception("an item could not be run")
+        raise
     if claim:
         publish_soon(claim.owner_id)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
@@ -138,12 +137,4 @@ def no_such_route() -> errors.NotFound:
 
 
 def _log_unexpected(exception: BaseException, request: HttpRequest) -> None:
-    """Where it happened, and of what kind; never the message: a database's may quote the values of a row."""
-    frames = traceback.extract_tb(exception.__traceback__)
-    where = " < ".join(f"{frame.filename}:{frame.lineno} {frame.name}" for frame in reversed(frames))
-    causes: list[str] = []
-    cause: BaseException | None = exception
-    while cause is not None and len(causes) < 10:
-        causes.append(type(cause).__qualname__)
-        cause = cause.__cause__ or cause.__context__
-    logger.error("unexpected %s in %s: %s", " from ".join(causes), request.method, where)
+    logger.error("unexpected in %s: %s", request.method, logs.kind_and_place(exception))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.conf import settings
+from django.db import connection
 from django.utils import timezone
 
 from batches.cancel import cancel_batch
@@ -175,13 +176,27 @@ def test_an_upstream_error_is_kept_for_the_owner(catalog: SimpleNamespace, upstr
 def test_a_failure_that_may_pass_is_tried_again_while_attempts_are_left(
     catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    upstream.handler = lambda _: answers.status(500, headers={"Retry-After": "0"})
+    upstream.handler = lambda _: answers.status(408, headers={"Retry-After": "0"})
     batch = submit(catalog, max_attempts=3)
     seen = [(item.state, item.attempt) for item in (run(batch) for _ in range(4))]
     assert seen == [("available", 1), ("available", 2), ("discarded", 3), ("discarded", 3)]
     keys = {request.headers["idempotency-key"] for request in upstream.requests}
     assert len(upstream.requests) == 3
     assert len(keys) == 1, "the upstream can tell that it is the same item"
+
+
+def test_a_result_that_the_rows_refuse_ends_the_item_as_lost_instead_of_never(
+    catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    batch = submit(catalog)
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE batches_batchitem ADD CONSTRAINT refuses CHECK (state <> 'completed')")
+    try:
+        item = run(batch)
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("ALTER TABLE batches_batchitem DROP CONSTRAINT refuses")
+    assert (item.state, item.error_code) == ("discarded", "worker_lost")
 
 
 def test_a_response_that_cannot_be_stored_is_said(catalog: SimpleNamespace, upstream: Upstream) -> None:
@@ -208,7 +223,7 @@ def test_an_item_found_overdue_is_not_sent_and_leaves_no_event(
     batch = submit(catalog, lifetime_seconds=60)
     type(batch).objects.update(expires_at=timezone.now())
     item = run(batch)
-    assert (item.state, item.attempt) == ("expired", 0)
+    assert (item.state, item.error_code, item.attempt) == ("expired", "expired", 0)
     assert not upstream.requests
     assert not UsageEvent.objects.exists()
 

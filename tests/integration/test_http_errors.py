@@ -145,7 +145,7 @@ def test_the_log_of_an_unexpected_exception_says_where_and_never_what(
     except ValueError as error:
         handled(error)
     (record,) = caplog.records
-    assert record.getMessage().startswith("unexpected ValueError from KeyError in GET: ")
+    assert record.getMessage().startswith("unexpected in GET: ValueError from KeyError at ")
     assert "test_http_errors.py" in record.getMessage()
     assert "prompt" not in caplog.text
 
@@ -159,19 +159,11 @@ def test_an_unknown_path_is_a_json_404_without_a_credential(client: Client, path
     assert (response.status_code, error_of(response)["code"]) == (404, "not_found")
 
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/", "/v1/messages/batches/x"])
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/messages/", "/v1/messages/batches/x/y"])
 def test_an_unknown_path_under_messages_has_its_envelope(client: Client, path: str) -> None:
     body = json.loads(client.get(path).content)
     assert (body["type"], body["error"]["type"]) == ("error", "not_found_error")
     assert body["request_id"].startswith("req_")
-
-
-def test_message_batches_are_told_to_be_not_served_yet(client: Client, rows: SimpleNamespace) -> None:
-    response = client.post("/v1/messages/batches/", b"{}", content_type="text/plain", headers=rows.headers)
-    body = json.loads(response.content)
-    assert (response.status_code, body["error"]["type"]) == (400, "invalid_request_error")
-    assert "not served yet" in body["error"]["message"]
-    assert body["request_id"] == response["request-id"]
 
 
 @pytest.mark.parametrize(
@@ -185,6 +177,10 @@ def test_message_batches_are_told_to_be_not_served_yet(client: Client, rows: Sim
         ("POST", f"/v1/batches/{ID}/results", "GET, HEAD"),
         ("GET", f"/v1/batches/{ID}/cancel", "POST"),
         ("FOO", f"/v1/batches/{ID}/cancel/", "POST"),
+        ("PUT", "/v1/messages/batches", "GET, POST, HEAD"),
+        ("POST", f"/v1/messages/batches/msgbatch_{ID}", "GET, DELETE, HEAD"),
+        ("DELETE", f"/v1/messages/batches/msgbatch_{ID}/results", "GET, HEAD"),
+        ("GET", f"/v1/messages/batches/msgbatch_{ID}/retry", "POST"),
         ("POST", "/healthz", "GET, HEAD"),
         ("DELETE", "/readyz/", "GET, HEAD"),
     ],
