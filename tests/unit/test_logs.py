@@ -12,7 +12,7 @@ from relaybatch.logs import JsonFormatter, TextFormatter
 
 def fail() -> None:
     try:
-        raise KeyError("the prompt")
+        {}["the prompt"]
     except KeyError as error:
         raise ValueError("the answer") from error
 
