@@ -142,12 +142,15 @@ class Postponement:
     """Nothing was sent, and the call may be made after `seconds`.
 
     `reason`: `rate_limit`, `breaker_open` or `redis_away`. `must_wait`: the caller may not fail the call for this
-    (it is our own outage, or trouble that passes by itself).
+    (it is our own outage, or trouble that passes by itself). `whole_policy`: every other call of the policy has to
+    wait as long. `at_once`: so many calls of the policy run already, and no more may.
     """
 
     reason: str
     seconds: float
     must_wait: bool = False
+    whole_policy: bool = False
+    at_once: int = 0
 
 
 @dataclass(frozen=True, slots=True)

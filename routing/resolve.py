@@ -12,16 +12,20 @@ from django.db.models import Q
 from routing.call import Priced, PriceList
 from routing.failures import CallFailed, Failure
 from routing.fresh import Fresh
-from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate
+from routing.gate.plan import encode_plan
+from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate, RateLimitRule
 from routing.names import granted, prefixes, printable, readings
-from routing.route import Choice, Route, UsableKey
+from routing.route import Choice, Route, Rule, UsableKey
 from routing.secrets import SecretError, host_key_secret
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Mapping
 
     from routing.models import HostKey, Pricing
     from routing.names import Reading
+
+    _Rules = Mapping[uuid.UUID | None, tuple[Rule, ...]]
 
 # A secret with anything else in it cannot be a header, and the HTTP library's complaint would show it.
 _SENDABLE = re.compile(r"[\x21-\x7e]+")
@@ -140,14 +144,22 @@ def _through_bindings(
     enabled = [binding for binding in allowed if binding.enabled and binding.host.enabled]
     if not enabled:
         return _failed(route, "no_binding", f"the model {name} has no enabled binding")
-    choices = _choices(enabled, model=model, keys=_keys_by_host(policy))
+    rows = _host_key_rows(policy)
+    rules = _rules_by_limit({policy.rate_limit_id, *(row.host_key.rate_limit_id for row in rows)} - {None})
+    route = replace(route, rules=rules.get(policy.rate_limit_id, ()))
+    choices = _choices(enabled, model=model, policy=policy, keys=_usable_keys(rows, rules), rules=route.rules)
     if not choices:
         return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
     return Resolution(replace(route, choices=choices))
 
 
 def _choices(
-    bindings: list[Binding], *, model: Model, keys: dict[uuid.UUID, tuple[UsableKey, ...]]
+    bindings: list[Binding],
+    *,
+    model: Model,
+    policy: Policy,
+    keys: dict[uuid.UUID, tuple[UsableKey, ...]],
+    rules: tuple[Rule, ...],
 ) -> tuple[Choice, ...]:
     usable = [binding for binding in bindings if binding.host_id in keys]
     prices = _price_lists({binding.pricing for binding in usable if binding.pricing is not None})
@@ -159,32 +171,60 @@ def _choices(
             upstream_name=binding.upstream_name or model.name,
             prices=prices.get(binding.pricing_id) if binding.pricing_id else None,
             keys=keys[binding.host_id],
+            plan=encode_plan(
+                policy=str(policy.id),
+                host=str(binding.host_id),
+                selection=policy.key_selection,
+                rules=rules,
+                keys=keys[binding.host_id],
+            ),
         )
         for binding in usable
     )
 
 
-def _keys_by_host(policy: Policy) -> dict[uuid.UUID, tuple[UsableKey, ...]]:
-    rows = (
+def hosts_with_keys(policy: Policy) -> set[uuid.UUID]:
+    """The hosts for which the policy has a usable key."""
+    return set(_usable_keys(_host_key_rows(policy), {}))
+
+
+def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:
+    return list(
         PolicyHostKey.objects.filter(policy=policy, host_key__enabled=True)
         .select_related("host_key")
         .order_by("position", "id")
     )
+
+
+def _usable_keys(rows: list[PolicyHostKey], rules: _Rules) -> dict[uuid.UUID, tuple[UsableKey, ...]]:
+    """By host, each in the policy's order."""
     found: dict[uuid.UUID, tuple[UsableKey, ...]] = defaultdict(tuple)
     for row in rows:
-        key = _usable(row.host_key)
+        key = _usable(row.host_key, rules.get(row.host_key.rate_limit_id, ()))
         if key is not None:
             found[row.host_key.host_id] += (key,)
     return dict(found)
 
 
-def _usable(host_key: HostKey) -> UsableKey | None:
+def _rules_by_limit(limit_ids: set[uuid.UUID | None]) -> _Rules:
+    """A rate limit that is switched off limits nothing."""
+    found: dict[uuid.UUID | None, tuple[Rule, ...]] = defaultdict(tuple)
+    if limit_ids:
+        rows = RateLimitRule.objects.filter(rate_limit__in=limit_ids, rate_limit__enabled=True)
+        for row in rows.order_by("position", "id"):
+            found[row.rate_limit_id] += (Rule(row.meter, row.amount, row.window_seconds, row.strategy),)
+    return found
+
+
+def _usable(host_key: HostKey, rules: tuple[Rule, ...]) -> UsableKey | None:
     """None for a key whose secret is not there now: the others may do."""
     try:
         secret = host_key_secret(host_key)
     except (SecretError, UnicodeDecodeError):
         return None
-    return UsableKey(host_key.name, secret) if _SENDABLE.fullmatch(secret) else None
+    if not _SENDABLE.fullmatch(secret):
+        return None
+    return UsableKey(id=str(host_key.id), name=host_key.name, secret=secret, rules=rules)
 
 
 def _price_lists(pricings: set[Pricing]) -> dict[uuid.UUID, PriceList]:

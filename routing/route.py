@@ -10,14 +10,28 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of a rate limit. `concurrency` has neither window nor strategy."""
+
+    meter: str
+    amount: int
+    window_seconds: int | None
+    strategy: str
+
+
+@dataclass(frozen=True, slots=True)
 class UsableKey:
+    """`rules`: of the host key's own rate limit."""
+
+    id: str
     name: str
     secret: str = field(repr=False)
+    rules: tuple[Rule, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A usable binding. `keys` is never empty, and in the policy's order."""
+    """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts."""
 
     host: str
     base_url: str
@@ -25,18 +39,18 @@ class Choice:
     upstream_name: str
     prices: PriceList | None
     keys: tuple[UsableKey, ...]
+    plan: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Names for the usage event, and the choices in the order in which they are to be tried."""
+    """Names for the usage event, and the choices in the order in which they are to be tried.
+
+    `rules`: of the policy's rate limit.
+    """
 
     policy: str
     model: str
     provider: str
     choices: tuple[Choice, ...]
-
-
-def keys_in_order(choice: Choice) -> tuple[UsableKey, ...]:
-    """The host keys to try, first the best. The one place that orders or leaves out keys."""
-    return choice.keys
+    rules: tuple[Rule, ...] = ()

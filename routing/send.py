@@ -17,14 +17,16 @@ from routing.connections import Trip
 from routing.exchange import Interrupted, NotConnected, Reply, Request, post
 from routing.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
 from routing.faults import reach
+from routing.gate.passage import Passage
+from routing.gate.refusals import Refused
+from routing.gate.verdicts import verdict_of
 from routing.names import printable
 from routing.requested import requested_model
 from routing.resolve import look_up
 from routing.retry_after import retry_after_seconds
-from routing.route import keys_in_order
 
 if TYPE_CHECKING:
-    from routing.call import Call
+    from routing.call import Call, Postponement
     from routing.route import Choice, Route, UsableKey
 
 MAX_REQUESTS = 3
@@ -43,6 +45,8 @@ def send(call: Call) -> Outcome:
     attempt = _Attempt(call)
     try:
         body = attempt.run()
+    except Refused as refused:
+        return attempt.outcome(failure=refused.failure, postponement=refused.postponement)
     except CallFailed as failed:
         return attempt.outcome(failure=failed.failure)
     except Interrupted as interrupted:
@@ -70,33 +74,43 @@ class _Attempt:
         self.target = replace(self.target, model=route.model, provider=route.provider, policy=route.policy)
         if found.failure is not None:
             raise CallFailed(found.failure)
-        return self._over_choices(route, model)
+        self.passage = Passage(rules=route.rules, deadline=self.call.deadline)
+        try:
+            return self._over_choices(route, model)
+        finally:
+            self.passage.leave(self.tokens)
 
     def _over_choices(self, route: Route, model: str) -> bytes:
         """The next binding only where no connection could be made: a key's trouble stays with its host."""
         unreachable = ""
         for choice in route.choices:
+            key = self.passage.enter(choice)
+            if key is None:
+                continue
             try:
-                return self._over_keys(choice, model)
+                return self._over_keys(choice, key, model)
             except NotConnected as error:
                 unreachable = str(error)
         raise CallFailed(
             Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
         )
 
-    def _over_keys(self, choice: Choice, model: str) -> bytes:
+    def _over_keys(self, choice: Choice, first: UsableKey, model: str) -> bytes:
         adapter = ADAPTERS[choice.adapter]
         body = adapter.body(self.call.body, model=model, upstream_name=choice.upstream_name)
-        failure: Failure | None = None
-        for key in keys_in_order(choice)[: MAX_REQUESTS - self.requests]:
+        key = first
+        while True:
             self.target = replace(self.target, host=choice.host, host_key=key.name, prices=choice.prices)
             reply = self._dialled(_request(self.call, choice, key=key, body=body))
+            self.passage.verdict = verdict_of(reply)
             failure = self._judge(reply, adapter)
             if failure is None:
                 return reply.body
-            if not _another_key_may_do(reply):
-                break
-        raise CallFailed(failure or Failure("no_keys", f"no usable host key for {self.target.model}"))
+            goes_on = _another_key_may_do(reply) and self.requests < MAX_REQUESTS
+            following = self.passage.another() if goes_on else None
+            if following is None:
+                raise CallFailed(failure)
+            key = following
 
     def _dialled(self, request: Request) -> Reply:
         """A connection that cannot be made is no request yet, so it is tried again with the same key."""
@@ -120,6 +134,7 @@ class _Attempt:
         finally:
             self.upstream_seconds += time.monotonic() - began
             self.requests += trip.sent
+            self.passage.sent = self.passage.sent or trip.sent
         reach("after_send")
         self.status = reply.status
         return reply
@@ -138,7 +153,9 @@ class _Attempt:
             return _unreadable(reply, unusable.reason)
         return None
 
-    def outcome(self, *, body: bytes = b"", failure: Failure | None = None) -> Outcome:
+    def outcome(
+        self, *, body: bytes = b"", failure: Failure | None = None, postponement: Postponement | None = None
+    ) -> Outcome:
         return Outcome(
             target=self.target,
             failure=failure,
@@ -148,6 +165,7 @@ class _Attempt:
             keys_tried=self.requests,
             upstream_ms=round(self.upstream_seconds * 1000),
             tokens=self.tokens,
+            postponement=postponement,
         )
 
 

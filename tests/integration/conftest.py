@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.deployment import wait_until
+from tests.gate import forget_gate
 from tests.web import Web, web_process
 
 if TYPE_CHECKING:
@@ -20,6 +21,12 @@ OR EXISTS (SELECT FROM batches_batchitem GROUP BY owner_id
     HAVING count(*) FILTER (WHERE state = 'available' AND published_at IS NULL) > 0
         AND count(*) FILTER (WHERE state = 'running' OR published_at IS NOT NULL) = 0)
 """
+
+
+@pytest.fixture(autouse=True)
+def _closed_breakers_and_unused_limits() -> None:
+    """Host keys of the same value share a breaker, in every test."""
+    forget_gate()
 
 
 @pytest.fixture(scope="session")

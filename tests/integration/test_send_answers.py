@@ -15,6 +15,7 @@ from routing.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog
+from tests.gate import forget_gate
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -91,6 +92,7 @@ def test_an_answer_that_cannot_be_read_is_retryable_and_counts_as_sent(
     assert words in failure.message
     assert failure.retryable
     assert (outcome.sent, outcome.keys_tried, outcome.body, outcome.tokens) == (True, 1, b"", None)
+    forget_gate()
     assert send(call_of(catalog)).failure is None, "the next call must not meet what is left of this one"
 
 

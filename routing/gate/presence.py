@@ -1,0 +1,72 @@
+"""Which process holds a place in a concurrency limit, or a probe: it says that it lives, or loses them.
+
+A process that runs calls longer than RELAY_WORKER_LOST_S beats (batches/watch.py does); the scripts beat with every
+place that is taken.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from redis.exceptions import RedisError
+
+from routing.gate.redis import PREFIX, RedisAway, client, run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+BEATS_A_LOST_TIME = 6
+# Short, since whoever beats has other things to look after.
+PATIENCE_SECONDS = 0.5
+MOST_OWED = 1000
+
+
+class Presence:
+    """`id`: made at a process's start, and again in the child of a fork.
+
+    `owe`: a release that could not be told to Redis, or of which nobody knows whether it arrived; told at a beat.
+    """
+
+    def __init__(self) -> None:
+        self._renew()
+        os.register_at_fork(after_in_child=self._renew)
+
+    def _renew(self) -> None:
+        self.id = uuid.uuid4().hex
+        self._next_beat = 0.0
+        self._owed: deque[tuple[bytes, dict[str, Any]]] = deque(maxlen=MOST_OWED)
+        self._lock = threading.Lock()
+
+    def beat(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Says so when it is time; else does nothing. Never raises for a Redis that is away."""
+        if clock() < self._next_beat:
+            return
+        self._next_beat = clock() + settings.RELAY_WORKER_LOST_S / BEATS_A_LOST_TIME
+        try:
+            patient = client(connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS)
+            patient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
+            self._pay()
+        except (RedisError, OSError, RedisAway) as error:
+            logger.warning("Redis cannot be told that this process lives: %s", type(error).__name__)
+
+    def owe(self, *, plan: bytes, call: dict[str, Any]) -> None:
+        with self._lock:
+            self._owed.append((plan, call))
+
+    def _pay(self) -> None:
+        while self._owed:
+            plan, call = self._owed[0]
+            run("finish", plan=plan, call=call)
+            self._owed.popleft()
+
+
+presence = Presence()

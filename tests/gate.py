@@ -1,0 +1,15 @@
+"""The gate's state in Redis, for tests: forgotten, and looked at."""
+
+from __future__ import annotations
+
+from routing.gate.redis import PREFIX, client
+
+
+def forget_gate() -> None:
+    keys = gate_keys()
+    if keys:
+        client().delete(*keys)
+
+
+def gate_keys() -> list[str]:
+    return sorted(key.decode() for key in client().scan_iter(f"{PREFIX}*", count=1000))
