@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import sys
 
 from celery import Celery
 from celery.signals import setup_logging
