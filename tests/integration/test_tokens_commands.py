@@ -11,7 +11,10 @@ from relaybatch.errors import Unauthenticated
 from routing.credentials import authenticate
 from routing.models import HostKey, Project, SigningKey, User
 from routing.secrets import decrypt
+from routing.signing import current_signer
+from routing.stored_secrets import move_to_newest_master_key, unreadable
 from tests.catalog import make_catalog
+from tests.races import all_at_once
 from tests.shell import Shell, shell
 
 if TYPE_CHECKING:
@@ -78,6 +81,17 @@ def test_all_secrets_move_to_the_newest_master_key(
     assert values == {b"one", b"two"}
     shell.answer("mint_token", "--user", "ana")
     authenticate(token, now=timezone.now())
+
+
+@pytest.mark.django_db(transaction=True)
+def test_runs_at_once_move_each_secret_once(rows: SimpleNamespace, settings: Settings) -> None:
+    current_signer()
+    settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
+    runs = all_at_once([move_to_newest_master_key] * 8)
+    assert sum(sum(run.counts.values()) for run in runs) == 3
+    assert [run.problems for run in runs] == [[]] * 8
+    settings.RELAY_MASTER_KEY = NEW
+    assert list(unreadable()) == []
 
 
 def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(
