@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import sys
 
 from celery import Celery
 from celery.signals import setup_logging
