@@ -1,6 +1,17 @@
 from django.apps import AppConfig
+from django.core.checks import register
+from django.db.models.signals import post_migrate
 
 
 class BatchesConfig(AppConfig):
     name = "batches"
     verbose_name = "Batches"
+
+    def ready(self) -> None:
+        from batches.checks import check_payload_directory, check_worker_lost
+        from batches.viewers import make_viewers
+
+        register(check_payload_directory)
+        register(check_worker_lost)
+        # After that of django.contrib.auth, which makes the permissions: it comes earlier in INSTALLED_APPS.
+        post_migrate.connect(make_viewers, sender=self, dispatch_uid="batches.viewers")

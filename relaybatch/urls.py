@@ -11,6 +11,7 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
+    path("", include("routing.urls")),
     path("", include("usage.urls")),
     path("", include("batches.urls")),
     re_path(r"^(?!admin/|static/)", error_views.nothing_here),

@@ -1,8 +1,9 @@
-"""Loads the Celery app with Django, so that tasks find it in every process."""
+"""Loads the Celery app with Django, so that tasks find it in every process; and our front for the admin."""
 
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.contrib.admin.apps import AdminConfig
 
 
 class WiringConfig(AppConfig):
@@ -11,3 +12,7 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         from relaybatch import celery  # noqa: F401 -- makes our app the current one
+
+
+class SiteConfig(AdminConfig):
+    default_site = "relaybatch.admin_site.RelaybatchSite"

@@ -1,0 +1,240 @@
+"""Batches: how far they are, whose they are, what they cost, and their items; the one thing to do is to cancel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils import timezone
+from django.utils.timesince import timesince
+
+from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
+from batches.admin.item_pages import item_page
+from batches.admin.labels import Labels, labels_of, owners_named
+from batches.admin.progress import counts_in_words, progress_bar, state_badge
+from batches.cancel import cancel_batch
+from batches.dialects.ids import batch_id_from, public_id
+from batches.models import Batch
+from batches.snapshots import Snapshot, snapshots_of
+from routing.admin.large_lists import LargeChangeList, LargeListPage
+from routing.amounts import shown_amount
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
+
+CANCELLED_AT_ONCE = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A batch's row with what its page or its line in the list says beyond it."""
+
+    snapshot: Snapshot
+    labels: Labels
+
+
+class BatchChangeList(LargeChangeList):
+    def fill(self, rows: list[Batch]) -> None:
+        attach(rows)
+
+
+@admin.register(Batch)
+class BatchPage(LargeListPage):
+    changelist = BatchChangeList
+    change_form_template = "admin/batches/batch/change_form.html"
+    list_display = (
+        *(
+            "batch",
+            "state",
+            "progress",
+            "counts",
+            "owner_shown",
+            "policy",
+            "project",
+            "cost",
+            "age",
+            "dialect",
+        ),
+    )
+    list_display_links = ("batch",)
+    list_filter = (StateFilter, DialectFilter, OwnerFilter, ProjectFilter)
+    list_select_related = ("owner",)
+    list_per_page = 50
+    search_fields = ("id",)
+    search_help_text = "A batch's id, the beginning of a key, or the exact name of a service account or user"
+    ordering = ("-id",)
+    actions = ("cancel_selected",)
+    fields = (
+        *(
+            "batch",
+            "state",
+            "progress",
+            "counts",
+            "waiting",
+            "cost",
+            "tokens",
+            "owner_shown",
+            "policy",
+            "project",
+        ),
+        *("principal_kind", "principal_id", "credential_kind", "credential_id", "dialect", "shape"),
+        *("total_items", "max_attempts", "on_rate_limit", "metadata", "created_at", "expires_at"),
+        *("cancel_initiated_at", "ended_at"),
+    )
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return super().get_queryset(request).filter(deleted_at=None)
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Batch | None:
+        found: Batch | None = super().get_object(request, object_id, from_field)
+        if found is not None:
+            attach([found])
+        return found
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        batch_id = batch_id_from(term)
+        if batch_id is not None:
+            return queryset.filter(id=batch_id), False
+        return queryset.filter(owner_id__in=owners_named(term)), False
+
+    def has_cancel_permission(self, request: HttpRequest) -> bool:
+        return bool(request.user.has_perm("batches.change_batch"))
+
+    def get_urls(self) -> list[Any]:
+        cancel = path(
+            "<uuid:batch_id>/cancel/", self.admin_site.admin_view(self.cancel), name="batches_batch_cancel"
+        )
+        return [cancel, *super().get_urls()]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        batch_id = batch_id_from(object_id)
+        more = {
+            "items": item_page(batch_id, request.GET) if batch_id else None,
+            "may_cancel": self.has_cancel_permission(request),
+            "may_view_items": request.user.has_perm("batches.view_batchitem"),
+            "may_view_payloads": request.user.has_perm("batches.view_payload"),
+        }
+        return super().change_view(request, object_id, form_url, more | (extra_context or {}))
+
+    def cancel(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
+        """Asks first; a POST does it."""
+        if not self.has_cancel_permission(request):
+            raise PermissionDenied
+        batch = self.get_object(request, str(batch_id))
+        if batch is None:
+            raise Http404
+        if request.method != "POST":
+            return self._ask(request, [batch])
+        self._cancel_all(request, [batch])
+        return HttpResponseRedirect(reverse("admin:batches_batch_change", args=[batch.pk]))
+
+    @admin.action(description="Cancel the selected batches", permissions=["cancel"])
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        batches = list(queryset.select_related("owner")[: CANCELLED_AT_ONCE + 1])
+        if len(batches) > CANCELLED_AT_ONCE:
+            messages.error(request, f"At most {CANCELLED_AT_ONCE} batches at once can be cancelled here.")
+            return None
+        if "confirmed" not in request.POST:
+            return self._ask(request, attach(batches), by_action=True)
+        self._cancel_all(request, batches)
+        return None
+
+    def _ask(
+        self, request: HttpRequest, batches: Sequence[Batch], *, by_action: bool = False
+    ) -> HttpResponse:
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Cancel this batch?" if len(batches) == 1 else f"Cancel {len(batches)} batches?",
+            "batches": [(batch, self.counts(batch)) for batch in batches],
+            "by_action": by_action,
+            "checkbox": ACTION_CHECKBOX_NAME,
+        }
+        return TemplateResponse(request, "admin/batches/batch/cancel.html", context)
+
+    def _cancel_all(self, request: HttpRequest, batches: Iterable[Batch]) -> None:
+        count = 0
+        for count, batch in enumerate(batches, start=1):  # noqa: B007
+            cancel_batch(batch)
+            self.log_change(request, batch, "Cancelled.")
+        messages.success(
+            request, "The batch is cancelled." if count == 1 else f"{count} batches are cancelled."
+        )
+
+    @admin.display(description="batch")
+    def batch(self, batch: Batch) -> str:
+        return public_id(batch.dialect, batch.id)
+
+    @admin.display(description="state")
+    def state(self, batch: Batch) -> SafeString:
+        return state_badge(batch.processing_status)
+
+    @admin.display(description="progress")
+    def progress(self, batch: Batch) -> SafeString:
+        return progress_bar(shown(batch).snapshot.counts, total=batch.total_items)
+
+    @admin.display(description="items")
+    def counts(self, batch: Batch) -> str:
+        return counts_in_words(shown(batch).snapshot.counts)
+
+    @admin.display(description="waiting for")
+    def waiting(self, batch: Batch) -> str:
+        reasons = shown(batch).snapshot.waiting
+        return ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items()) or "-"
+
+    @admin.display(description="owner")
+    def owner_shown(self, batch: Batch) -> str:
+        return shown(batch).labels.owner(batch)
+
+    @admin.display(description="policy")
+    def policy(self, batch: Batch) -> str:
+        return shown(batch).labels.policy(batch)
+
+    @admin.display(description="project")
+    def project(self, batch: Batch) -> str:
+        return shown(batch).labels.project(batch)
+
+    @admin.display(description="cost")
+    def cost(self, batch: Batch) -> str:
+        total = shown(batch).snapshot.usage
+        words = f"{shown_amount(total.cost_nanos)} {total.currency}"
+        return f"{words}, {total.unpriced:,} unpriced" if total.unpriced else words
+
+    @admin.display(description="tokens")
+    def tokens(self, batch: Batch) -> str:
+        return ", ".join(f"{count:,} {meter}" for meter, count in shown(batch).snapshot.usage.tokens.items())
+
+    @admin.display(description="age")
+    def age(self, batch: Batch) -> str:
+        return timesince(batch.created_at, timezone.now(), depth=1)
+
+
+def attach(batches: list[Batch]) -> list[Batch]:
+    """Reads what the pages say beyond the rows: a handful of queries, however many batches."""
+    labels = labels_of(batches)
+    for snapshot in snapshots_of(batches):
+        vars(snapshot.batch)["shown"] = Shown(snapshot, labels)
+    return batches
+
+
+def shown(batch: Batch) -> Shown:
+    attached: Shown = vars(batch)["shown"]
+    return attached

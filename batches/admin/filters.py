@@ -1,0 +1,66 @@
+"""Narrowing the list of batches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from batches.admin.labels import owners_named
+from batches.dialects.ids import PREFIXES
+from batches.models import ItemState
+from routing.admin.filters import ChoiceFilter, TextFilter
+from routing.models import Project
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+SUGGESTED_MOST = 200
+_STATES: dict[str, dict[str, Any]] = {
+    "in_progress": {"ended_at": None, "cancel_initiated_at": None},
+    "canceling": {"ended_at": None, "cancel_initiated_at__isnull": False},
+    "ended": {"ended_at__isnull": False},
+}
+
+
+class StateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    options = tuple(_STATES)
+
+    def words(self, option: str) -> str:
+        return option.replace("_", " ")
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(**_STATES[value])
+
+
+class DialectFilter(ChoiceFilter):
+    title = "dialect"
+    parameter_name = "dialect"
+    options = tuple(PREFIXES)
+
+
+class OwnerFilter(TextFilter):
+    title = "owner"
+    parameter_name = "owner"
+    hint = "sk-rb-…, account or user"
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(owner_id__in=owners_named(value))
+
+
+class ProjectFilter(TextFilter):
+    title = "project"
+    parameter_name = "project"
+    hint = "exact name"
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(project_id__in=Project.objects.filter(name=value).values_list("id", flat=True))
+
+    def suggestions(self) -> list[str]:
+        return list(Project.objects.order_by("name").values_list("name", flat=True)[:SUGGESTED_MOST])
+
+
+class ItemStateFilter(ChoiceFilter):
+    title = "state"
+    parameter_name = "state"
+    options = tuple(ItemState.values)

@@ -1,0 +1,61 @@
+"""A batch's items, a hundred at a time: each page begins at an index, so that the last one is as near as the first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from batches.models import BatchItem, ItemState
+
+if TYPE_CHECKING:
+    import uuid
+
+    from django.http import QueryDict
+
+ITEMS_A_PAGE = 100
+_LARGEST_INDEX = 2**31 - 2
+# What a row of the list shows; the rest, the upstream's error above all, is not even read.
+_SHOWN = (
+    "id",
+    "batch_id",
+    "idx",
+    "custom_id",
+    "state",
+    "attempt",
+    "error_code",
+    "error",
+    "upstream_status",
+    "finished_at",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemPage:
+    items: list[Any]
+    state: str
+    first_idx: int
+    more: str
+    """The query string of the next page; empty on the last."""
+
+    @property
+    def states(self) -> list[str]:
+        return list(ItemState.values)
+
+
+def item_page(batch_id: uuid.UUID, query: QueryDict) -> ItemPage:
+    """What cannot be understood in the query counts as not given."""
+    state = query.get("item_state", "")
+    state = state if state in ItemState.values else ""
+    first_idx = _index(query.get("from_idx", ""))
+    rows = BatchItem.objects.page(batch_id, after_idx=first_idx - 1, states=[state] if state else [])
+    found = list(rows.only(*_SHOWN)[: ITEMS_A_PAGE + 1])
+    items = found[:ITEMS_A_PAGE]
+    following = {"item_state": state, "from_idx": items[-1].idx + 1} if len(found) > ITEMS_A_PAGE else {}
+    return ItemPage(items=items, state=state, first_idx=first_idx, more=urlencode(following))
+
+
+def _index(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= 10):
+        return 0
+    return min(int(text), _LARGEST_INDEX)

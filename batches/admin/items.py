@@ -1,0 +1,140 @@
+"""Items of all batches, newest first, and what was sent and answered: on demand, with a permission, on record."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from django.contrib import admin
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
+from django.utils.html import format_html
+
+from batches.admin.filters import ItemStateFilter
+from batches.admin.payload_views import PARTS, whole_part
+from batches.admin.payload_views import excerpts as excerpts_of
+from batches.admin.progress import state_badge
+from batches.dialects.ids import batch_id_from
+from batches.models import BatchItem
+from batches.payloads import PayloadUnreadable
+from routing.admin.large_lists import LargeListPage
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+    from django.utils.safestring import SafeString
+
+audit = logging.getLogger("audit")
+
+_COLUMNS = (
+    *("id", "batch_link", "idx", "custom_id", "state_shown", "attempt", "claim_no", "worker_id"),
+    *("error_code", "error", "upstream_status", "waiting_reason", "not_before", "published_at"),
+    *("started_at", "finished_at", "request_length", "response_length"),
+)
+
+
+@admin.register(BatchItem)
+class BatchItemPage(LargeListPage):
+    change_form_template = "admin/batches/batchitem/change_form.html"
+    list_display = ("item", "batch_link", "custom_id", "state_shown", "attempt", "error_code", "finished_at")
+    list_display_links = ("item",)
+    list_filter = (ItemStateFilter,)
+    search_fields = ("id",)
+    search_help_text = "An item's id, or a batch's"
+    ordering = ("-id",)
+    fields = _COLUMNS
+    readonly_fields = _COLUMNS
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        """No page but that of the payloads reads the upstream's error."""
+        return super().get_queryset(request).defer("upstream_error")
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        found = batch_id_from(term)
+        if found is None:
+            return queryset.none(), False
+        # Two look-ups: an OR over both columns would read the whole table.
+        if queryset.filter(id=found).exists():
+            return queryset.filter(id=found), False
+        return queryset.filter(batch_id=found).order_by("-idx"), False
+
+    def get_urls(self) -> list[Any]:
+        wrapped = self.admin_site.admin_view
+        return [
+            path("<uuid:item_id>/payloads/", wrapped(self.payloads), name="batches_batchitem_payloads"),
+            path(
+                "<uuid:item_id>/payloads/<str:part>/",
+                wrapped(self.download),
+                name="batches_batchitem_download",
+            ),
+            *super().get_urls(),
+        ]
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        more = {"may_view_payloads": request.user.has_perm("batches.view_payload")}
+        return super().change_view(request, object_id, form_url, more | (extra_context or {}))
+
+    def payloads(self, request: HttpRequest, item_id: Any) -> HttpResponse:
+        """The beginnings of request, response and upstream error."""
+        item = self._opened(request, item_id, "request, response and upstream error")
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Request and response",
+            "subtitle": str(item),
+            "item": item,
+            "excerpts": excerpts_of(item),
+        }
+        return TemplateResponse(request, "admin/batches/batchitem/payloads.html", context)
+
+    def download(self, request: HttpRequest, item_id: Any, part: str) -> HttpResponse:
+        """The whole of one of them, as a file: no browser shows it as a page."""
+        if part not in PARTS:
+            raise Http404
+        item = self._opened(request, item_id, part)
+        try:
+            body = whole_part(item, part)
+        except PayloadUnreadable:
+            raise Http404 from None
+        if body is None:
+            raise Http404
+        name = f"{item.batch_id}-{item.idx}-{part}.json"
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return HttpResponse(body, content_type="application/json", headers=headers)
+
+    def _opened(self, request: HttpRequest, item_id: Any, what: str) -> BatchItem:
+        """The item, for somebody who may read its payloads; that he did is on record before he does."""
+        if not (self.has_view_permission(request) and request.user.has_perm("batches.view_payload")):
+            raise PermissionDenied
+        item: BatchItem | None = self.get_object(request, str(item_id))
+        if item is None:
+            raise Http404
+        audit.info(
+            "%s opened the %s of an item",
+            request.user.get_username(),
+            what,
+            extra={"batch_id": item.batch_id, "item_id": item.id},
+        )
+        return item
+
+    @admin.display(description="item")
+    def item(self, item: BatchItem) -> str:
+        return f"#{item.idx}"
+
+    @admin.display(description="batch")
+    def batch_link(self, item: BatchItem) -> SafeString:
+        url = reverse("admin:batches_batch_change", args=[item.batch_id])
+        return format_html('<a href="{}">{}</a>', url, item.batch_id)
+
+    @admin.display(description="state")
+    def state_shown(self, item: BatchItem) -> SafeString:
+        return state_badge(item.state)

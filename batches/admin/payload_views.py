@@ -1,0 +1,69 @@
+"""What the payload page shows of an item: beginnings of bounded size, decoded for reading."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from batches.models import ItemState
+from batches.payloads import PayloadUnreadable, open_store
+
+if TYPE_CHECKING:
+    from batches.models import BatchItem
+
+SHOWN_BYTES = 64 << 10
+PARTS = ("request", "response")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excerpt:
+    """`part`: its name in the address of the whole; empty when there is no more. `text` None: cannot be read."""
+
+    title: str
+    part: str
+    length: int
+    text: str | None = field(repr=False)
+
+    @property
+    def is_cut(self) -> bool:
+        return self.length > SHOWN_BYTES
+
+    @property
+    def shown_bytes(self) -> int:
+        return min(self.length, SHOWN_BYTES)
+
+
+def excerpts(item: BatchItem) -> list[Excerpt]:
+    found = [_excerpt(item, "request", item.request_length)]
+    if item.state == ItemState.COMPLETED:
+        found.append(_excerpt(item, "response", item.response_length or 0))
+    if item.upstream_error is not None:
+        error = bytes(item.upstream_error)
+        text = error.decode(errors="replace")
+        found.append(Excerpt(title="Upstream error (its first 4 KiB)", part="", length=len(error), text=text))
+    return found
+
+
+def whole_part(item: BatchItem, part: str) -> bytes | None:
+    """None when there is none. Raises PayloadUnreadable."""
+    store = open_store()
+    if part == "request":
+        return store.read_request(item.batch_id, offset=item.request_offset, length=item.request_length)
+    if item.state != ItemState.COMPLETED:
+        return None
+    return store.read_response(item.batch_id, idx=item.idx, claim_no=item.claim_no)
+
+
+def _excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
+    try:
+        text = _beginning(item, part, min(length, SHOWN_BYTES)).decode(errors="replace")
+    except PayloadUnreadable:
+        text = None
+    return Excerpt(title=part.capitalize(), part=part, length=length, text=text)
+
+
+def _beginning(item: BatchItem, part: str, length: int) -> bytes:
+    store = open_store()
+    if part == "request":
+        return store.read_request(item.batch_id, offset=item.request_offset, length=length)
+    return store.read_response_start(item.batch_id, idx=item.idx, claim_no=item.claim_no, length=length)

@@ -1,0 +1,49 @@
+"""How far a batch is, drawn as a bar with a part for each state."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.utils.html import format_html, format_html_join
+
+from batches.models import ItemState
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.utils.safestring import SafeString
+
+# From what is settled to what waits.
+_ORDER = (
+    ItemState.COMPLETED,
+    ItemState.DISCARDED,
+    ItemState.CANCELLED,
+    ItemState.EXPIRED,
+    ItemState.RUNNING,
+    ItemState.AVAILABLE,
+)
+_FINAL = _ORDER[:4]
+
+
+def progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:
+    done = sum(counts.get(state, 0) for state in _FINAL)
+    shares = [
+        (state.value, f"{100 * counts[state] / total:.2f}") for state in _ORDER if total and counts.get(state)
+    ]
+    parts = format_html_join("", '<span class="state-{}" style="width: {}%"></span>', shares)
+    percent = 100 * done // total if total else 100
+    return format_html(
+        '<span class="progress" role="img" aria-label="{}% final" title="{}">{}</span> <span class="quiet">{}%</span>',
+        percent,
+        counts_in_words(counts),
+        parts,
+        percent,
+    )
+
+
+def counts_in_words(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{counts[state]:,} {state.value}" for state in _ORDER if counts.get(state))
+
+
+def state_badge(state: str) -> SafeString:
+    return format_html('<span class="badge state-{}">{}</span>', state, state.replace("_", " "))

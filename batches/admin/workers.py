@@ -1,0 +1,67 @@
+"""Worker processes: which are alive, and how busy they are."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.db.models import BooleanField, Count, ExpressionWrapper, Q
+from django.db.models.functions import Now
+
+from batches.models import BatchItem, ItemState, Worker
+from routing.admin.large_lists import LargeChangeList, LargeListPage
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+class WorkerChangeList(LargeChangeList):
+    def fill(self, rows: list[Worker]) -> None:
+        count_running(rows)
+
+
+@admin.register(Worker)
+class WorkerPage(LargeListPage):
+    """By the database's clock, as the sweeper sees them."""
+
+    changelist = WorkerChangeList
+    list_display = ("process", "alive", "slots", "running", "started_at", "seen_at")
+    ordering = ("-seen_at", "-id")
+    fields = ("process", "id", "alive", "slots", "running", "started_at", "seen_at")
+    readonly_fields = fields
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        oldest = Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S)
+        seen = ExpressionWrapper(Q(seen_at__gte=oldest), output_field=BooleanField())
+        found: QuerySet[Any] = super().get_queryset(request).annotate(is_alive=seen)
+        return found
+
+    def get_object(
+        self, request: HttpRequest, object_id: str, from_field: str | None = None
+    ) -> Worker | None:
+        found: Worker | None = super().get_object(request, object_id, from_field)
+        if found is not None:
+            count_running([found])
+        return found
+
+    @admin.display(description="process")
+    def process(self, worker: Worker) -> str:
+        return str(worker)
+
+    @admin.display(description="alive", boolean=True)
+    def alive(self, worker: Any) -> bool:
+        return bool(worker.is_alive)
+
+    @admin.display(description="items running")
+    def running(self, worker: Worker) -> int:
+        return int(vars(worker)["running_items"])
+
+
+def count_running(workers: list[Worker]) -> None:
+    items = BatchItem.objects.filter(state=ItemState.RUNNING, worker_id__in=[worker.id for worker in workers])
+    counts = dict(items.order_by().values_list("worker_id").annotate(count=Count("*")))
+    for worker in workers:
+        vars(worker)["running_items"] = counts.get(worker.id, 0)

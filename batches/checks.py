@@ -1,0 +1,46 @@
+"""System checks of what batches need; none of them asks the database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error
+
+# A watch thread renews its row every sixth of it, and looks at its items once a second.
+WORKER_LOST_LEAST_SECONDS = 3
+
+
+def check_payload_directory(**_: Any) -> list[CheckMessage]:
+    """It, or the folder that it would be made in, can be written to. Nothing is made here."""
+    if settings.RELAY_BATCH_PAYLOAD_URL:
+        return []
+    directory = Path(settings.RELAY_BATCH_PAYLOAD_DIR).absolute()
+    there = next(path for path in (directory, *directory.parents) if path.exists())
+    if not there.is_dir():
+        problem = f"{there} is no directory"
+    elif not os.access(there, os.R_OK | os.W_OK | os.X_OK):
+        problem = f"{there} is not writable for this user"
+    else:
+        return []
+    return [
+        Error(
+            f"RELAY_BATCH_PAYLOAD_DIR ({directory}): {problem}",
+            hint="Make it writable, or set RELAY_BATCH_PAYLOAD_DIR or RELAY_BATCH_PAYLOAD_URL to another place.",
+            id="batches.E001",
+        )
+    ]
+
+
+def check_worker_lost(**_: Any) -> list[CheckMessage]:
+    if settings.RELAY_WORKER_LOST_S >= WORKER_LOST_LEAST_SECONDS:
+        return []
+    return [
+        Error(
+            f"RELAY_WORKER_LOST_S is {settings.RELAY_WORKER_LOST_S}: workers that are busy would count as dead",
+            hint=f"Set RELAY_WORKER_LOST_S to {WORKER_LOST_LEAST_SECONDS} or more; 30 is usual.",
+            id="batches.E002",
+        )
+    ]

@@ -1,0 +1,37 @@
+"""The group whose members may look at everything in the admin but secrets, payloads and logins, and change nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.apps import apps as installed_apps
+
+if TYPE_CHECKING:
+    from django.apps.registry import Apps
+
+NAME = "Relaybatch viewers"
+VIEWED = {
+    "batches": ("batch", "batchitem", "worker"),
+    "usage": ("usageevent",),
+    "routing": (
+        *("team", "project", "serviceaccount", "relaykey"),
+        *("provider", "host", "hostkey", "model", "alias", "binding", "pricing", "rate"),
+        *("policy", "policyhostkey", "ratelimit", "ratelimitrule"),
+    ),
+}
+
+
+def make_viewers(*, using: str, apps: Apps = installed_apps, **_: Any) -> None:
+    """Once, after the first migration. What an operator then makes of the group stays."""
+    try:
+        group_model = apps.get_model("auth", "Group")
+        permission_model = apps.get_model("auth", "Permission")
+    except LookupError:  # its tables are being taken away
+        return
+    group, created = group_model._default_manager.using(using).get_or_create(name=NAME)
+    if created:
+        permissions = permission_model._default_manager.using(using)
+        for app_label, models in VIEWED.items():
+            wanted = [f"view_{model}" for model in models]
+            found = permissions.filter(content_type__app_label=app_label, codename__in=wanted)
+            group.permissions.add(*found)

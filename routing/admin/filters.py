@@ -1,0 +1,72 @@
+"""Filters of lists: one of a few values, or one of too many to be listed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import SimpleListFilter
+from django.contrib.admin.views.main import PAGE_VAR
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+class ChoiceFilter(SimpleListFilter):
+    """One of `options`; anything else in the address counts as none."""
+
+    options: Sequence[str] = ()
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(option, self.words(option)) for option in self.options]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = self.value()
+        return self.narrowed(queryset, value) if value and value in self.options else queryset
+
+    def words(self, option: str) -> str:
+        return option
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(**{str(self.parameter_name): value})
+
+
+class TextFilter(SimpleListFilter):
+    """One exact text, typed into the sidebar. `column`: what must equal it, unless `narrowed` says otherwise."""
+
+    template = "admin/text_filter.html"
+    column = ""
+    hint = ""
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return []
+
+    def has_output(self) -> bool:
+        return True
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        value = (self.value() or "").strip()
+        if not value:
+            return queryset
+        return queryset.none() if "\0" in value else self.narrowed(queryset, value)
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(**{self.column: value})
+
+    def suggestions(self) -> list[str]:
+        """A few values, offered while typing."""
+        return []
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        own = (self.parameter_name, PAGE_VAR)
+        yield {
+            "name": self.parameter_name,
+            "value": self.value() or "",
+            "hint": self.hint,
+            "suggestions": self.suggestions(),
+            "kept": [(name, text) for name, text in changelist.params.items() if name not in own],
+            "without": changelist.get_query_string(remove=[str(self.parameter_name)]),
+        }

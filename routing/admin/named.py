@@ -1,0 +1,47 @@
+"""Pages of the rows that a catalog file can hold too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from routing.admin.pages import Page
+from routing.admin.typed import AnyTabularInline
+
+if TYPE_CHECKING:
+    from django.forms import ModelForm
+    from django.http import HttpRequest
+
+    from routing.admin.typed import AnyInlineFormSet
+
+
+class NamedPage(Page):
+    """A name stays as it was given: grants, usage events and catalog files know the row by it."""
+
+    list_display: Any = ("name", "enabled")
+    list_filter: ClassVar[Any] = ("enabled",)
+    search_fields: ClassVar[Any] = ("name",)
+    ordering = ("name",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return fields if obj is None else ("name", *fields)
+
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: ModelForm[Any],
+        formset: AnyInlineFormSet,
+        change: bool,
+    ) -> None:
+        """What changed is deleted before anything is written, since two rows may swap what must be unique."""
+        rows = formset.save(commit=False)
+        replaced = [row.pk for row in formset.deleted_objects]
+        replaced += [row.pk for row, _ in formset.changed_objects]
+        formset.get_queryset().model._default_manager.filter(pk__in=replaced).delete()
+        for row in rows:
+            row.save(force_insert=True)
+
+
+class RowsInline(AnyTabularInline):
+    extra = 0
+    show_change_link = False

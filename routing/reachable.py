@@ -1,0 +1,40 @@
+"""Which models a policy leads to: what it grants, and its host keys reach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from routing.models import Binding, Policy
+from routing.names import granted
+from routing.resolve import hosts_with_keys
+
+if TYPE_CHECKING:
+    import uuid
+
+    from routing.models import Model
+
+
+def reachable_models(policy_id: uuid.UUID) -> list[Model]:
+    """By name, with their providers. Nothing for a policy that is gone or disabled: no call would go through."""
+    policy = Policy.objects.filter(id=policy_id, enabled=True).first()
+    if policy is None:
+        return []
+    bindings = Binding.objects.filter(
+        enabled=True,
+        host__enabled=True,
+        host__in=hosts_with_keys(policy),
+        model__enabled=True,
+        model__provider__enabled=True,
+    )
+    grants = set(policy.models_granted)
+    models = {
+        binding.model
+        for binding in bindings.select_related("host", "model__provider")
+        if granted(
+            grants,
+            provider=binding.model.provider.name,
+            model=binding.model.name,
+            host=binding.host.name,
+        )
+    }
+    return sorted(models, key=lambda model: model.name)

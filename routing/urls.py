@@ -1,0 +1,15 @@
+"""The routes of the catalog and of tokens. A trailing slash is optional (relaybatch.middleware)."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from routing.views import ModelList
+from routing.views_tokens import TokenCreate, TokenRevoke
+
+urlpatterns = [
+    path("v1/models", ModelList.as_view()),
+    path("api/auth/token", TokenCreate.as_view()),
+    path("api/auth/token/revoke", TokenRevoke.as_view()),
+    path("api/auth/revoke", TokenRevoke.as_view()),
+]

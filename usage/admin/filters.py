@@ -1,0 +1,108 @@
+"""Narrowing the list of events, always to a stretch of time first: that is what its index is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin import SimpleListFilter
+from django.utils import timezone
+
+from routing.admin.filters import ChoiceFilter, TextFilter
+from usage.filters import SOURCES, STATUS_CLASSES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.contrib.admin.views.main import ChangeList
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """How far back the list goes, and in which steps its charts do (an interval of the series)."""
+
+    name: str
+    words: str
+    length: timedelta
+    interval: str
+
+
+WINDOWS = {
+    window.name: window
+    for window in (
+        Window("1h", "Last hour", timedelta(hours=1), "1m"),
+        Window("24h", "Last 24 hours", timedelta(hours=24), "1h"),
+        Window("7d", "Last 7 days", timedelta(days=7), "1h"),
+        Window("30d", "Last 30 days", timedelta(days=30), "1d"),
+        Window("365d", "Last 365 days", timedelta(days=365), "1d"),
+    )
+}
+USUAL = "24h"
+
+
+def chosen_window(request: HttpRequest) -> Window:
+    return WINDOWS.get(request.GET.get(SinceFilter.parameter_name, ""), WINDOWS[USUAL])
+
+
+class SinceFilter(SimpleListFilter):
+    title = "time"
+    parameter_name = "since"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(window.name, window.words) for window in WINDOWS.values()]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
+        return queryset.filter(at__gte=timezone.now() - chosen_window(request).length)
+
+    def choices(self, changelist: ChangeList) -> Iterator[Any]:
+        """Without Django's `All`."""
+        for name, words in self.lookup_choices:
+            yield {
+                "selected": (self.value() or USUAL) == name,
+                "query_string": changelist.get_query_string({self.parameter_name: name}),
+                "display": words,
+            }
+
+
+class SourceFilter(ChoiceFilter):
+    title = "source"
+    parameter_name = "source"
+    options = SOURCES
+
+
+class StatusFilter(ChoiceFilter):
+    title = "upstream status"
+    parameter_name = "status_class"
+    options = tuple(STATUS_CLASSES)
+
+    def words(self, option: str) -> str:
+        return "none answered" if option == "0xx" else option
+
+    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        first = STATUS_CLASSES[value] * 100
+        return rows.filter(status__range=(first, first + 99))
+
+
+def exactly(column: str, title: str, hint: str = "exact name") -> type[TextFilter]:
+    """A filter of a column's exact text."""
+    return type(
+        f"{column.title()}Filter",
+        (TextFilter,),
+        {"title": title, "parameter_name": column, "column": column, "hint": hint},
+    )
+
+
+FILTERS = (
+    SinceFilter,
+    StatusFilter,
+    SourceFilter,
+    exactly("model", "model"),
+    exactly("host", "host"),
+    exactly("project", "project"),
+    exactly("policy", "policy"),
+    exactly("error_kind", "error code", "as rate_limited"),
+    exactly("public_batch_id", "batch", "its id"),
+)
