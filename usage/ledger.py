@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SHARDS = 16
 _DRAFTED = tuple(field.name for field in dataclasses.fields(EventDraft))
-_SUMS = ("requests", "unpriced", "cost_nanos", *METERS)
+SUMS = ("requests", "unpriced", "cost_nanos", *METERS)
 
 
 def event_ctes(*, fence: str | None = None) -> str:
@@ -32,6 +32,24 @@ def event_ctes(*, fence: str | None = None) -> str:
     no second time. `usage_event` has a row for each event saved. Needs `parameters()`.
     """
     return f"{_event_cte(fence)},\n{_TOTAL_CTE}"
+
+
+def month_scope(*, project: str, at: str) -> str:
+    """SQL of the scope that a project's usage at this time adds to: a calendar month, UTC."""
+    return f"'project:' || {project} || ':' || to_char({at} AT TIME ZONE 'UTC', 'YYYY-MM')"
+
+
+def sums_by_scope(events: str) -> str:
+    """A SELECT of `scope` and its `SUMS`: what the running totals of these events (a table's name) are to be."""
+    return f"""SELECT scope,
+         count(*) FILTER (WHERE NOT late) AS requests, count(*) FILTER (WHERE cost_nanos IS NULL) AS unpriced,
+         {", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in ("cost_nanos", *METERS))}
+  FROM {events} CROSS JOIN LATERAL (VALUES
+    ('batch:' || batch_id),
+    ({month_scope(project="project_id", at="at")})
+  ) AS scopes (scope)
+  WHERE scope IS NOT NULL
+  GROUP BY scope"""
 
 
 def parameters(drafts: Sequence[EventDraft]) -> dict[str, str]:
@@ -71,17 +89,10 @@ def _event_cte(fence: str | None) -> str:
 
 # In the order of their scopes: everyone who adds to several totals takes their rows in the same order.
 _TOTAL_CTE = f"""usage_total AS (
-  INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(_SUMS)})
-  SELECT scope, %(usage_shard)s::smallint,
-         count(*) FILTER (WHERE NOT late), count(*) FILTER (WHERE cost_nanos IS NULL),
-         {", ".join(f"coalesce(sum({name}), 0)" for name in ("cost_nanos", *METERS))}
-  FROM usage_event CROSS JOIN LATERAL (VALUES
-    ('batch:' || batch_id),
-    ('project:' || project_id || ':' || to_char(at AT TIME ZONE 'UTC', 'YYYY-MM'))
-  ) AS scopes (scope)
-  WHERE scope IS NOT NULL
-  GROUP BY scope ORDER BY scope
-  ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{n} = total.{n} + excluded.{n}" for n in _SUMS)}
+  INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUMS)})
+  SELECT scope, %(usage_shard)s::smallint, {", ".join(SUMS)}
+  FROM ({sums_by_scope("usage_event")}) AS summed ORDER BY scope
+  ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{n} = total.{n} + excluded.{n}" for n in SUMS)}
 )"""
 
 _RECORD = f"WITH {event_ctes()} SELECT count(*) FROM usage_event"

@@ -6,13 +6,19 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from routing.call import Outcome, Target
+from routing.failures import Failure
 from routing.send import send
 from usage.events import draft_event
+from usage.included import is_spent
 
 if TYPE_CHECKING:
-    from routing.call import Call, Outcome
+    from routing.call import Call
     from routing.recheck import Standing
     from usage.events import Attempt, EventDraft
+
+
+SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +30,20 @@ class Metered:
 
 
 def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
-    """Send a call whose caller was checked just now, which gave its `standing`.
+    """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance is spent.
 
     `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
     only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
-    outcome = send(call)
+    outcome = _unless_spent(call, standing)
     target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
     outcome = replace(outcome, target=target)
     duration_ms = int((time.monotonic() - started) * 1000)
     event = draft_event(caller=call.caller, outcome=outcome, attempt=attempt, duration_ms=duration_ms)
     return Metered(outcome=outcome, event=event)
+
+
+def _unless_spent(call: Call, standing: Standing) -> Outcome:
+    if is_spent(project_id=call.caller.project_id, included_nanos=standing.included_nanos):
+        return Outcome(target=Target(adapter=call.adapter), failure=SPENT)
+    return send(call)

@@ -40,7 +40,7 @@ class Parameters:
         if unknown and known is not None:
             unknown = [name[:SHOWN_CHARACTERS] for name in unknown]
             raise InvalidRequest(
-                f"unknown parameter: {', '.join(unknown[:10])} (known: {', '.join(sorted(known))})",
+                f"unknown parameter: {', '.join(unknown[:10])} (known: {', '.join(sorted(known)) or 'none'})",
                 code="unknown_parameter",
                 param=unknown[0],
             )

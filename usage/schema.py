@@ -42,6 +42,22 @@ TIMESERIES = extend_schema(
     ],
     responses=OpenApiTypes.OBJECT,
 )
+_NANOS = {"type": "integer", "nullable": True}
+INCLUDED = extend_schema(
+    responses={
+        (200, "application/json"): {
+            "type": "object",
+            "properties": {
+                "period": {"type": "string", "example": "2026-11", "description": "The month, UTC."},
+                "included_nanos": _NANOS | {"description": "Null: no allowance."},
+                "used_nanos": _NANOS | {"description": "Null: the caller has no project."},
+                "remaining_nanos": _NANOS | {"minimum": 0, "description": "Null: no allowance."},
+                "currency": {"type": "string"},
+                "resets_at": {"type": "string", "format": "date-time"},
+            },
+        }
+    }
+)
 
 
 class OperatorScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]

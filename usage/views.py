@@ -10,12 +10,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from usage.filters import events_query, series_query, summary_query
+from usage.included import included_usage
 from usage.models import UsageEvent
 from usage.operators import OperatorAuthentication
 from usage.pages import all_pages, one_page
+from usage.parameters import Parameters
 from usage.reports import summary, timeseries
 from usage.representation import csv_lines, event_json
-from usage.schema import EVENTS, SUMMARY, TIMESERIES
+from usage.schema import EVENTS, INCLUDED, SUMMARY, TIMESERIES
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -52,6 +54,15 @@ class Summary(Usage):
     def get(self, request: Request) -> Response:
         query = summary_query(request, now=timezone.now())
         return Response(summary(self.visible_events(), query=query))
+
+
+class Included(APIView):
+    """What the caller's project may use in the current month, and what it has used."""
+
+    @INCLUDED
+    def get(self, request: Request) -> Response:
+        Parameters(request, known=())
+        return Response(included_usage(cast("Credential", request.auth).project_id))
 
 
 class Everybodys(Usage):
