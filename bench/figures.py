@@ -1,0 +1,89 @@
+"""A measured figure, what it is compared with, and the table they are printed in."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COLUMNS = ("figure", "measured", "reference", "ratio", "target", "")
+
+
+class BenchFailed(Exception):  # noqa: N818 -- what happened, not a kind of error
+    """The work was not done as it should have been; a figure of it would say nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """`reference`: the same work done bare, in the same run. The target is one for the value, or for the ratio.
+
+    `more_is_better`: the target is a floor instead of a ceiling.
+    """
+
+    name: str
+    value: float | None
+    unit: str
+    reference: float | None = None
+    target: float | None = None
+    of_ratio: bool = False
+    more_is_better: bool = False
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        return self.value / self.reference if self.value is not None and self.reference else None
+
+    @property
+    def verdict(self) -> str:
+        judged = self.ratio if self.of_ratio else self.value
+        if self.target is None or judged is None:
+            return ""
+        return "met" if (judged >= self.target) == self.more_is_better or judged == self.target else "MISSED"
+
+    def cells(self) -> tuple[str, ...]:
+        ratio = f"{self.ratio:.2f}" if self.ratio is not None else ""
+        return (
+            self.name,
+            _shown(self.value, self.unit),
+            _shown(self.reference, self.unit) if self.reference is not None else "",
+            ratio,
+            self._target(),
+            " ".join(word for word in (self.verdict, self.note) if word),
+        )
+
+    def _target(self) -> str:
+        if self.target is None:
+            return ""
+        sign = "≥" if self.more_is_better else "≤"
+        return f"ratio {sign} {self.target:g}" if self.of_ratio else f"{sign} {self.target:g} {self.unit}"
+
+
+def table(figures: Sequence[Figure]) -> str:
+    rows = [COLUMNS, *(figure.cells() for figure in figures)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    return "\n".join(_line(row, widths) for row in rows)
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
+
+
+def require(condition: bool, words: str) -> None:
+    if not condition:
+        raise BenchFailed(words)
+
+
+def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
+    name, *numbers, note = row
+    right = (number.rjust(width) for number, width in zip(numbers, widths[1:-1], strict=True))
+    return "  ".join((name.ljust(widths[0]), *right, note)).rstrip()
+
+
+def _shown(value: float | None, unit: str) -> str:
+    if value is None:
+        return "n/a"
+    digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
+    return f"{value:.{digits}f} {unit}"

@@ -1,0 +1,98 @@
+"""An idle system: from the 202 to the arrival of a batch's first item at the upstream."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import psycopg
+import redis
+import requests
+from django.conf import settings
+
+from bench.figures import Figure, percentile
+from bench.work import clear, item_body, require_done, submission, wait_for_end
+
+if TYPE_CHECKING:
+    from bench.place import Place, Web
+
+BATCHES, ITEMS = 50, 10
+IDLE_SECONDS = 0.1
+QUEUE = "bench"
+
+
+def figures(place: Place) -> list[Figure]:
+    clear()
+    with place.web() as web, place.worker():
+        waits = [_wait(place, web) for _ in range(BATCHES + 1)][1:]
+    bare = _Bare(place)
+    bare_waits = [bare.wait() for _ in range(BATCHES + 1)][1:]
+    bare.close()
+    clear()
+    return [
+        Figure(
+            name=f"first item at the upstream after the 202: {word}",
+            value=percentile(waits, percent) * 1000,
+            unit="ms",
+            reference=percentile(bare_waits, percent) * 1000,
+            target=target,
+            note=note,
+        )
+        for word, percent, target, note in (
+            ("p50", 50, None, f"{BATCHES} batches"),
+            ("p95", 95, 300.0, "reference: a marked row, a message, a claimed row, a bare POST"),
+        )
+    ]
+
+
+def _wait(place: Place, web: Web) -> float:
+    """The first item may well be quicker than the way of the 202 to us: that is a negative wait."""
+    time.sleep(IDLE_SECONDS)
+    place.upstream.seen(reset=True)
+    batch_id = web.submitted(submission(ITEMS))
+    answered_at = time.monotonic()
+    require_done(wait_for_end(batch_id), place.upstream)
+    first_at: float = place.upstream.seen()["first_at"]
+    return first_at - answered_at
+
+
+class _Bare:
+    """The same way with nothing else on it: UPDATE and COMMIT, LPUSH, BRPOP by another thread, UPDATE, COMMIT, POST."""
+
+    def __init__(self, place: Place) -> None:
+        self._upstream = place.upstream
+        self._url = f"{place.upstream.url}/v1/chat/completions"
+        self._sending = redis.Redis.from_url(settings.REDIS_URL)
+        self._marking = psycopg.connect(settings.DATABASE_URL, autocommit=True)
+        self._marking.execute("CREATE TABLE bench_item (id int PRIMARY KEY, state text NOT NULL)")
+        self._marking.execute("INSERT INTO bench_item VALUES (1, 'new')")
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def wait(self) -> float:
+        time.sleep(IDLE_SECONDS)
+        self._upstream.seen(reset=True)
+        began = time.monotonic()
+        self._marking.execute("UPDATE bench_item SET state = 'published' WHERE id = 1")
+        self._sending.lpush(QUEUE, "1")
+        while not (seen := self._upstream.seen())["requests"]:
+            time.sleep(0.01)
+        return float(seen["first_at"]) - began
+
+    def close(self) -> None:
+        self._sending.lpush(QUEUE, "0")
+        self._thread.join()
+        self._marking.execute("DROP TABLE bench_item")
+        self._marking.close()
+        self._sending.close()
+
+    def _run(self) -> None:
+        client = redis.Redis.from_url(settings.REDIS_URL)
+        session = requests.Session()
+        with psycopg.connect(settings.DATABASE_URL, autocommit=True) as connection:
+            while int(client.brpop([QUEUE])[1]):  # type: ignore[index]
+                connection.execute("UPDATE bench_item SET state = 'running' WHERE id = 1")
+                session.post(self._url, data=item_body(1, delay_ms=0), timeout=30)
+        session.close()
+        client.close()

@@ -1,0 +1,170 @@
+"""Eight slots of one worker process: items per second, and what one item costs where."""
+
+from __future__ import annotations
+
+import statistics
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import redis
+import requests
+from django.conf import settings
+from django.db.models import Max, Min
+
+from batches.models import BatchItem
+from bench.figures import Figure, require
+from bench.meters import Statements, commands, cpu_seconds
+from bench.work import clear, item_body, require_done, submission, wait_for_end
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batches.models import Batch
+    from bench.place import Place, Web
+
+ITEMS, WARM_UP_ITEMS = 2_000, 200
+# (delay of the upstream, items per second wanted, rounds)
+CASES = ((50, 120, 1), (0, 200, 3))
+
+
+def figures(place: Place) -> list[Figure]:
+    found: list[Figure] = []
+    for delay_ms, target, rounds in CASES:
+        clear()
+        with place.web() as web, place.sweeper() as sweeper, place.worker() as worker:
+            _run(place, web, items=WARM_UP_ITEMS, delay_ms=0)
+            pids = {
+                "worker": worker.pid,
+                "PostgreSQL": place.servers.postgres.pid,
+                "Redis": place.servers.redis.pid,
+                "upstream": place.upstream.process.pid,
+                "sweeper": sweeper.pid,
+            }
+            found += _Case(place, web, pids, delay_ms).figures(target=target, rounds=rounds)
+    clear()
+    return found
+
+
+class _Case:
+    def __init__(self, place: Place, web: Web, pids: dict[str, int], delay_ms: int) -> None:
+        self._place = place
+        self._web = web
+        self._pids = pids
+        self._delay_ms = delay_ms
+        self._statements = Statements()
+        self._redis = redis.Redis.from_url(settings.REDIS_URL)
+
+    def figures(self, *, target: int, rounds: int) -> list[Figure]:
+        ours, bare, costs = [], [], []
+        for _ in range(rounds):
+            bare.append(_bare(self._place, delay_ms=self._delay_ms))
+            rate, cost = self._round()
+            ours.append(rate)
+            costs.append(cost)
+        middle = costs[ours.index(statistics.median_low(ours))]
+        self._redis.close()
+        return [
+            Figure(
+                name=f"{ITEMS:,} items, 8 slots, upstream of {self._delay_ms} ms",
+                value=statistics.median(ours),
+                unit="/s",
+                reference=statistics.median(bare),
+                target=target,
+                more_is_better=True,
+                note="" if rounds == 1 else f"ours {_range(ours)}, bare {_range(bare)}",
+            ),
+            *middle,
+        ]
+
+    def _round(self) -> tuple[float, list[Figure]]:
+        cpu = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+        self._statements.begin()
+        sent = commands(self._redis)
+        batch = _run(self._place, self._web, items=ITEMS, delay_ms=self._delay_ms)
+        used = {name: cpu_seconds(pid) - cpu[name] for name, pid in self._pids.items()}
+        counted = self._statements.counted()
+        told = commands(self._redis)
+        return _rate(batch), [
+            _cpu_figure(used),
+            *_statement_figures(counted),
+            _command_figure({name: calls - sent.get(name, 0) for name, calls in told.items()}),
+        ]
+
+
+def _run(place: Place, web: Web, *, items: int, delay_ms: int) -> Batch:
+    place.upstream.seen(reset=True)
+    batch = wait_for_end(web.submitted(submission(items, delay_ms=delay_ms)))
+    require_done(batch, place.upstream)
+    return batch
+
+
+def _rate(batch: Batch) -> float:
+    """From the first claim to the last settling, by the database's clock."""
+    times = BatchItem.objects.filter(batch_id=batch.id).aggregate(
+        first=Min("started_at"), last=Max("finished_at")
+    )
+    seconds: float = (times["last"] - times["first"]).total_seconds()
+    return batch.total_items / seconds
+
+
+def _bare(place: Place, *, delay_ms: int) -> float:
+    """As many threads as slots that do nothing but post, with `requests`, to the same upstream."""
+    place.upstream.seen(reset=True)
+    numbers = iter(range(ITEMS))
+    lock = threading.Lock()
+    slots = [
+        threading.Thread(target=_post_all, args=(place.upstream.url, numbers, lock, delay_ms))
+        for _ in range(settings.RELAY_BATCH_CONCURRENCY)
+    ]
+    began = time.perf_counter()
+    for slot in slots:
+        slot.start()
+    for slot in slots:
+        slot.join()
+    seconds = time.perf_counter() - began
+    require(place.upstream.seen()["requests"] == ITEMS, "the reference lost requests")
+    return ITEMS / seconds
+
+
+def _post_all(url: str, numbers: Iterator[int], lock: threading.Lock, delay_ms: int) -> None:
+    with requests.Session() as session:
+        while True:
+            with lock:
+                number = next(numbers, None)
+            if number is None:
+                return
+            session.post(
+                f"{url}/v1/chat/completions",
+                data=item_body(number, delay_ms=delay_ms),
+                headers={"Idempotency-Key": str(number)},
+                timeout=30,
+            )
+
+
+def _cpu_figure(used: dict[str, float]) -> Figure:
+    per_item = {name: seconds * 1000 / ITEMS for name, seconds in used.items()}
+    parts = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in per_item.items())
+    return Figure(name="  processor time an item", value=sum(per_item.values()), unit="ms", note=parts)
+
+
+def _statement_figures(counted: dict[str, tuple[int, float]]) -> list[Figure]:
+    if not counted:
+        return []
+    shown = ", ".join(
+        f"{name} {calls / ITEMS:.2f} ({milliseconds / ITEMS:.2f} ms)"
+        for name, (calls, milliseconds) in counted.items()
+        if calls >= ITEMS / 100
+    )
+    calls = sum(calls for calls, _ in counted.values())
+    return [Figure(name="  statements an item", value=calls / ITEMS, unit="", note=shown)]
+
+
+def _command_figure(sent: dict[str, int]) -> Figure:
+    most = sorted(sent.items(), key=lambda pair: -pair[1])
+    shown = ", ".join(f"{name} {calls / ITEMS:.2f}" for name, calls in most if calls >= ITEMS / 100)
+    return Figure(name="  Redis commands an item", value=sum(sent.values()) / ITEMS, unit="", note=shown)
+
+
+def _range(rates: list[float]) -> str:
+    return f"{min(rates):.0f} to {max(rates):.0f}/s"
