@@ -90,7 +90,7 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
     incoming = Incoming.of(request)
     if incoming.chunked and not incoming.readable:
         raise LengthRequired("This server takes no chunked bodies: send a Content-Length.")
-    refusal = too_large(f"The body is larger than {limit_bytes} bytes.", code="body_too_large")
+    refusal = body_too_large(too_large, limit_bytes=limit_bytes)
     compressed = _is_gzip(request.META.get("HTTP_CONTENT_ENCODING", ""))
     if not compressed and (incoming.declared_bytes or 0) > limit_bytes:
         raise refusal
@@ -105,6 +105,10 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
         buffer[size : size + len(piece)] = piece
         size += len(piece)
     return memoryview(buffer)[:size]
+
+
+def body_too_large(error: type[ApiError], *, limit_bytes: int) -> ApiError:
+    return error(f"The body is larger than {limit_bytes} bytes.", code="body_too_large")
 
 
 def _is_gzip(encoding: str) -> bool:

@@ -19,13 +19,18 @@ FIRST_PAGE_ITEMS, PAGE_ITEMS = 50, 500
 # Answers that are in memory at once, unless a single one is larger.
 READ_AHEAD_BYTES = 4 << 20
 
+# Of a completed item whose answer cannot be read back.
+LOST_CODE = "load_result_failed"
+LOST_ERROR = "load result: the stored answer cannot be read"
+
 _COLUMNS = (
-    *("idx", "custom_id", "state", "claim_no", "response_length"),
+    *("id", "idx", "custom_id", "state", "claim_no", "response_length"),
     *("error_code", "error", "upstream_status", "upstream_error"),
 )
 
 
 class Row(NamedTuple):
+    item_id: uuid.UUID
     idx: int
     custom_id: str | None
     state: str

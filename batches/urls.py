@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.urls import path
 
-from batches.views import BatchViewSet, MessageBatches
+from batches.views import BatchViewSet, MessageBatchViewSet
+
+if TYPE_CHECKING:
+    from django.urls import URLPattern
+
+
+def _collection(prefix: str, views: type[BatchViewSet]) -> list[URLPattern]:
+    return [
+        path(prefix, views.as_view({"get": "list", "post": "create"})),
+        path(f"{prefix}/<str:batch_id>", views.as_view({"get": "retrieve", "delete": "destroy"})),
+        path(f"{prefix}/<str:batch_id>/results", views.as_view({"get": "results"})),
+        path(f"{prefix}/<str:batch_id>/cancel", views.as_view({"post": "cancel"})),
+        path(f"{prefix}/<str:batch_id>/retry", views.as_view({"post": "retry"})),
+    ]
+
 
 urlpatterns = [
-    path("v1/batches", BatchViewSet.as_view({"get": "list", "post": "create"})),
-    path("v1/batches/<str:batch_id>", BatchViewSet.as_view({"get": "retrieve", "delete": "destroy"})),
-    path("v1/batches/<str:batch_id>/results", BatchViewSet.as_view({"get": "results"})),
-    path("v1/batches/<str:batch_id>/cancel", BatchViewSet.as_view({"post": "cancel"})),
-    path("v1/batches/<str:batch_id>/retry", BatchViewSet.as_view({"post": "retry"})),
-    path("v1/messages/batches", MessageBatches.as_view()),
+    *_collection("v1/batches", BatchViewSet),
+    *_collection("v1/messages/batches", MessageBatchViewSet),
 ]

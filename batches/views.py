@@ -7,24 +7,26 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 
 from django.http import HttpResponse
-from rest_framework.views import APIView
 from rest_framework.viewsets import GenericViewSet
 
 from batches import schema
 from batches.accept import accept_batch
 from batches.answers import http_answer
-from batches.body import read_body
+from batches.body import body_too_large, read_body
 from batches.cancel import cancel_batch
 from batches.delete import delete_batch
-from batches.dialects import DIALECTS, RELAY
+from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
 from batches.dialects.answer import JSON
+from batches.dialects.asked import Asked
 from batches.dialects.detection import detected
 from batches.dialects.ids import batch_id_from, public_id
 from batches.dialects.wire import read_wire
 from batches.idempotency import Idempotency
+from batches.links import public_origin
 from batches.models import Batch
 from batches.retry import read_selection, retry_submission
-from relaybatch.errors import InvalidRequest, MethodNotAllowed, NotFound
+from batches.schema import messages as messages_schema
+from relaybatch.errors import InvalidRequest, MethodNotAllowed, NotFound, TooLarge
 from routing.credentials import require_creation
 from usage.parameters import Parameters
 
@@ -33,8 +35,10 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from batches.dialects import Dialect
+    from batches.dialects.wire import Wire
     from batches.models.batch import BatchQuerySet
     from batches.submission import Submission
+    from relaybatch.errors import ApiError
     from routing.credentials import Credential
 
 # A list of 50,000 items by `idx` or by long ids.
@@ -42,20 +46,11 @@ LARGEST_SELECTION_BYTES = 33_554_432
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class MessageBatches(APIView):
-    """The collection's place is kept: a client learns why, where a 404 would look like a wrong address."""
-
-    schema = None
-
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        super().initial(request, *args, **kwargs)
-        raise InvalidRequest("Message Batches are not served yet; POST /v1/batches is.", code="not_served")
-
-
 class BatchViewSet(GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
-    dialects: tuple[Dialect, ...] = (RELAY,)
+    dialects: tuple[Dialect, ...] = (RELAY, CHAT)
+    too_large: type[ApiError] = InvalidRequest
     http_method_names = ["get", "post", "delete", "head"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
@@ -63,6 +58,14 @@ class BatchViewSet(GenericViewSet[Batch]):
         if str(request.method).lower() not in self.action_map:
             raise MethodNotAllowed(f"{request.method} is not allowed here.")
         super().initial(request, *args, **kwargs)
+
+    def dialect_of(self, wire: Wire) -> Dialect:
+        return detected(wire)
+
+    def dialect_listed(self, parameters: Parameters) -> Dialect:
+        """OpenAI's SDK asks for nothing, and cannot read Relay's: those are listed on demand."""
+        wanted = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
+        return DIALECTS[wanted]
 
     def get_queryset(self) -> BatchQuerySet:
         visible = Batch.objects.visible_to(self._credential)
@@ -73,42 +76,38 @@ class BatchViewSet(GenericViewSet[Batch]):
         require_creation(self._credential)
         idempotency_key = _idempotency_key(request)
         largest = max(dialect.max_body_bytes() for dialect in self.dialects)
-        body = read_body(request, limit_bytes=largest, too_large=InvalidRequest)
+        body = read_body(request, limit_bytes=largest, too_large=self.too_large)
         wire = read_wire(body)
-        dialect = detected(wire)
-        submission = dialect.submission(wire, headers=request.headers)
+        dialect = self.dialect_of(wire)
+        if len(body) > dialect.max_body_bytes():
+            raise body_too_large(self.too_large, limit_bytes=dialect.max_body_bytes())
+        submission = dialect.submission(wire, self._asked)
         return self._accepted(
             submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
         )
 
     @schema.LIST
     def list(self, request: Request) -> HttpResponseBase:
-        parameters = Parameters(request, known=None)
-        wanted = parameters.choice("dialect", default="", among=[dialect.name for dialect in self.dialects])
-        if not wanted:
-            raise InvalidRequest(
-                "Only Relay's batches can be listed yet: add ?dialect=relay.",
-                code="not_served",
-                param="dialect",
-            )
-        dialect = DIALECTS[wanted]
-        return http_answer(dialect.listed(self.get_queryset().of_dialect(dialect.name), parameters), request)
+        asked = self._asked
+        dialect = self.dialect_listed(asked.parameters)
+        owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
+        return http_answer(dialect.listed(owned, asked), request)
 
     @schema.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._batch(batch_id)
-        return http_answer(dialect.shown(batch, Parameters(request, known=None)), request)
+        return http_answer(dialect.shown(batch, self._asked), request)
 
     @schema.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._batch(batch_id)
-        return http_answer(dialect.results(batch, Parameters(request, known=None)), request)
+        return http_answer(dialect.results(batch, self._asked), request)
 
     @schema.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
+        cancel_batch(self._batch(batch_id)[0])
         batch, dialect = self._batch(batch_id)
-        cancel_batch(batch)
-        return http_answer(dialect.cancelled(batch), request)
+        return http_answer(dialect.cancelled(batch, self._asked), request)
 
     @schema.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -121,7 +120,7 @@ class BatchViewSet(GenericViewSet[Batch]):
         require_creation(self._credential)
         idempotency_key = _idempotency_key(request)
         batch, dialect = self._batch(batch_id)
-        body = read_body(request, limit_bytes=LARGEST_SELECTION_BYTES, too_large=InvalidRequest)
+        body = read_body(request, limit_bytes=LARGEST_SELECTION_BYTES, too_large=self.too_large)
         submission = retry_submission(batch, read_selection(body))
         return self._accepted(
             submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
@@ -139,12 +138,47 @@ class BatchViewSet(GenericViewSet[Batch]):
     def _credential(self) -> Credential:
         return cast("Credential", self.request.auth)
 
+    @property
+    def _asked(self) -> Asked:
+        request = self.request
+        return Asked(
+            parameters=Parameters(request, known=None),
+            headers=request.headers,
+            origin=lambda: public_origin(request),
+        )
+
     def _batch(self, batch_id: str) -> tuple[Batch, Dialect]:
         row_id = batch_id_from(batch_id)
         batch = self.get_queryset().filter(id=row_id).first() if row_id else None
         if batch is None or public_id(batch.dialect, batch.id) != batch_id:
             raise NotFound("There is no such batch.")
         return batch, DIALECTS[batch.dialect]
+
+
+@messages_schema.VIEWS
+class MessageBatchViewSet(BatchViewSet):
+    """`/v1/messages/batches`: a collection of its own, whose batches the other one does not know."""
+
+    dialects = (MESSAGES,)
+    too_large = TooLarge
+
+    def dialect_of(self, wire: Wire) -> Dialect:  # noqa: ARG002 -- the path says it
+        return MESSAGES
+
+    def dialect_listed(self, parameters: Parameters) -> Dialect:  # noqa: ARG002
+        return MESSAGES
+
+    @messages_schema.RESULTS
+    def results(self, request: Request, batch_id: str) -> HttpResponseBase:
+        return super().results(request, batch_id)
+
+    @messages_schema.CANCEL
+    def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
+        return super().cancel(request, batch_id)
+
+    @messages_schema.RETRY
+    def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
+        return super().retry(request, batch_id)
 
 
 def _idempotency_key(request: Request) -> str | None:

@@ -69,8 +69,8 @@ def drop_refused_body(get_response: Handler) -> Handler:
     def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         if response.status_code >= 400:
-            limit = 2 * settings.RELAY_MAX_REQUEST_BYTES
-            Incoming.of(request).drop(limit_bytes=limit, seconds=DROP_SECONDS)
+            largest = max(settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES)
+            Incoming.of(request).drop(limit_bytes=2 * largest, seconds=DROP_SECONDS)
         return response
 
     return with_body_dropped

@@ -5,11 +5,15 @@ A further dialect is a file with a `Dialect` and a line here.
 
 from __future__ import annotations
 
+from batches.dialects.chat import Chat
 from batches.dialects.dialect import Dialect
+from batches.dialects.messages import Messages
 from batches.dialects.relay import Relay
 
 RELAY: Dialect = Relay()
+CHAT: Dialect = Chat()
+MESSAGES: Dialect = Messages()
 # By the name that is stored on the batch.
-DIALECTS: dict[str, Dialect] = {RELAY.name: RELAY}
+DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (RELAY, CHAT, MESSAGES)}
 
-__all__ = ["DIALECTS", "RELAY", "Dialect"]
+__all__ = ["CHAT", "DIALECTS", "MESSAGES", "RELAY", "Dialect"]

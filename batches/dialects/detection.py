@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from django.conf import settings
+from msgspec import UNSET
 
-from batches.dialects import RELAY
-from batches.dialects.wire import cut_requests
+from batches.dialects import CHAT, RELAY
+from batches.dialects.wire import Part, cut_requests, is_there
 from relaybatch.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -18,15 +19,16 @@ if TYPE_CHECKING:
     from batches.dialects.wire import Wire
 
 
-class _MayHaveParams(msgspec.Struct):
-    params: Raw | UnsetType = UNSET
+class _MayBeChat(msgspec.Struct):
+    custom_id: Part = UNSET
+    params: Part = UNSET
 
 
-_may_have_params = msgspec.json.Decoder(_MayHaveParams)
+_may_be_chat = msgspec.json.Decoder(_MayBeChat)
 
 
 def detected(wire: Wire) -> Dialect:
-    """`shape`: Relay's. `requests` of objects with `params`: chat. `input_file_id`: OpenAI's. Null is absent.
+    """`shape`: Relay's. `requests` with `custom_id` or `params`: chat. `input_file_id`: OpenAI's. Null is absent.
 
     Raises InvalidRequest that says which member is missing, in conflict, or of a dialect that is not served.
     """
@@ -40,37 +42,38 @@ def detected(wire: Wire) -> Dialect:
     if wire.has("shape"):
         return RELAY
     if wire.has("input_file_id"):
-        raise _not_served("Batches from an input file are not served yet", param="input_file_id")
-    if not wire.has("requests"):
-        raise _missing_shape("The body has neither `shape` and `requests` nor `input_file_id`")
-    _require_params(cut_requests(wire))
-    raise _not_served("Submissions of `requests` with `params` are not served yet", param="requests")
-
-
-def _require_params(requests: Sequence[memoryview]) -> None:
-    bare = [idx for idx, request in enumerate(requests) if not _has_params(request)]
-    if len(bare) == len(requests):
-        raise _missing_shape("`requests` holds bare bodies, which need a `shape`")
-    if bare:
         raise InvalidRequest(
-            f"`requests` mixes items with `params` and without: requests[{bare[0]}] has none.",
-            code="missing_field",
-            param=f"requests[{bare[0]}].params",
+            "Files are not served yet, so `input_file_id` names none; send the requests in the body: `requests` of "
+            "`custom_id` and `params`, or `shape` with `requests` of bare bodies.",
+            code="not_served",
+            param="input_file_id",
         )
+    if not wire.has("requests"):
+        raise InvalidRequest(
+            "`requests` is missing: `requests` of `custom_id` and `params`, or `shape` with `requests` of bare bodies.",
+            code="missing_field",
+            param="requests",
+        )
+    at_most = max(settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    if _are_bare(cut_requests(wire, at_most=at_most)):
+        raise InvalidRequest(
+            "`requests` holds bare bodies, which need a `shape`: `shape` is missing "
+            "(openai, openai_responses or anthropic).",
+            code="missing_field",
+            param="shape",
+        )
+    return CHAT
 
 
-def _has_params(request: memoryview) -> bool:
-    try:
-        return _may_have_params.decode(request).params is not UNSET
-    except msgspec.ValidationError:
-        return False
-
-
-def _missing_shape(reason: str) -> InvalidRequest:
-    message = f"{reason}: `shape` is missing (openai, openai_responses or anthropic)."
-    return InvalidRequest(message, code="missing_field", param="shape")
-
-
-def _not_served(reason: str, *, param: str) -> InvalidRequest:
-    message = f"{reason}; send `shape` and `requests` instead."
-    return InvalidRequest(message, code="not_served", param=param)
+def _are_bare(requests: Sequence[memoryview]) -> bool:
+    """Whether there are objects among them, and none of these looks like chat's."""
+    objects = False
+    for request in requests:
+        try:
+            found = _may_be_chat.decode(request)
+        except msgspec.ValidationError:
+            continue
+        objects = True
+        if is_there(found.params) or is_there(found.custom_id):
+            return False
+    return objects

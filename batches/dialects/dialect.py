@@ -5,14 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from batches.dialects.answer import Answer
+    from batches.dialects.asked import Asked
     from batches.dialects.wire import Wire
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission import Submission
-    from usage.parameters import Parameters
 
 
 class Dialect(Protocol):
@@ -23,18 +21,19 @@ class Dialect(Protocol):
     def max_body_bytes(self) -> int:
         """The decoded body's limit."""
 
-    def submission(self, wire: Wire, *, headers: Mapping[str, str]) -> Submission: ...
+    def submission(self, wire: Wire, asked: Asked) -> Submission: ...
 
     def created(self, batch: Batch) -> tuple[int, bytes]:
         """Status and body of the answer to a create; it is stored for its Idempotency-Key."""
 
-    def shown(self, batch: Batch, parameters: Parameters) -> Answer: ...
+    def shown(self, batch: Batch, asked: Asked) -> Answer: ...
 
-    def results(self, batch: Batch, parameters: Parameters) -> Answer: ...
+    def results(self, batch: Batch, asked: Asked) -> Answer: ...
 
-    def cancelled(self, batch: Batch) -> Answer: ...
+    def cancelled(self, batch: Batch, asked: Asked) -> Answer:
+        """Of the batch as it is after the cancel."""
 
     def deleted(self, batch: Batch) -> Answer: ...
 
-    def listed(self, batches: BatchQuerySet, parameters: Parameters) -> Answer:
-        """A page of these batches, the caller's own."""
+    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
+        """A page of the caller's batches in this dialect. Deleted ones among them may still be cursors."""

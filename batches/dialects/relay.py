@@ -17,13 +17,11 @@ from batches.snapshots import snapshots_of
 from usage.parameters import bad_value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from batches.dialects.asked import Asked
     from batches.dialects.wire import Wire
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission import Submission
-    from usage.parameters import Parameters
 
 LIST_DEFAULT, LIST_MOST = 20, 100
 
@@ -34,29 +32,29 @@ class Relay:
     def max_body_bytes(self) -> int:
         return settings.RELAY_MAX_REQUEST_BYTES
 
-    def submission(self, wire: Wire, *, headers: Mapping[str, str]) -> Submission:  # noqa: ARG002 -- others' need
+    def submission(self, wire: Wire, asked: Asked) -> Submission:  # noqa: ARG002 -- others' need
         return relay_submission(wire)
 
     def created(self, batch: Batch) -> tuple[int, bytes]:
         return relay_created(batch)
 
-    def shown(self, batch: Batch, parameters: Parameters) -> Answer:
-        return relay_status(batch, parameters)
+    def shown(self, batch: Batch, asked: Asked) -> Answer:
+        return relay_status(batch, asked.parameters)
 
-    def results(self, batch: Batch, parameters: Parameters) -> Answer:
-        return relay_results(batch.id, ResultsQuery.read(parameters))
+    def results(self, batch: Batch, asked: Asked) -> Answer:
+        return relay_results(batch.id, ResultsQuery.read(asked.parameters))
 
-    def cancelled(self, batch: Batch) -> Answer:  # noqa: ARG002
+    def cancelled(self, batch: Batch, asked: Asked) -> Answer:  # noqa: ARG002
         """Always the same for the owner, also when the batch had ended and stays as it was."""
         return json_answer({"status": "cancelled"})
 
     def deleted(self, batch: Batch) -> Answer:  # noqa: ARG002
         return Answer(b"", status=204)
 
-    def listed(self, batches: BatchQuerySet, parameters: Parameters) -> Answer:
-        limit = parameters.number("limit", default=LIST_DEFAULT, minimum=1, maximum=LIST_MOST)
-        cursor = parameters.text("cursor")
-        newest = batches.newest_first()
+    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
+        limit = asked.parameters.number("limit", default=LIST_DEFAULT, minimum=1, maximum=LIST_MOST)
+        cursor = asked.parameters.text("cursor")
+        newest = owned.undeleted().newest_first()
         found = list((newest.older_than(_from_cursor(cursor)) if cursor else newest)[: limit + 1])
         page = found[:limit]
         shown = [relay_listed(snapshot) for snapshot in snapshots_of(page)]

@@ -10,7 +10,7 @@ import msgspec
 from batches.dialects.answer import JSON, JSON_LINES, Answer
 from batches.dialects.json_lines import one_line
 from batches.models import ItemState
-from batches.results import Selection, results_of
+from batches.results import LOST_CODE, LOST_ERROR, Selection, results_of
 
 if TYPE_CHECKING:
     import uuid
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 INCLUDES = ("error_code", "upstream_status", "upstream_error", "usage")
 FORMATS = ("json", "jsonl")
 LIMIT_MOST = 1_000_000
-LOST_CODE = "load_result_failed"
-LOST_ERROR = "load result: the stored answer cannot be read"
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw, UnsetType
 
+from batches.dialects.problems import refuse_any
 from batches.dialects.wire import cut_requests
 from batches.strict_json import is_too_deep, too_deep
 from batches.submission import Submission
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from batches.dialects.wire import Wire
 
 SHAPES = ("openai", "openai_responses", "anthropic")
-PROBLEMS_NAMED = 100
 METADATA_PAIRS, METADATA_KEY_CHARACTERS, METADATA_VALUE_CHARACTERS = 16, 64, 512
 
 
@@ -45,9 +44,8 @@ _any_item = msgspec.json.Decoder(_AnyItem)
 def relay_submission(wire: Wire) -> Submission:
     """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
     shape = _shape(wire)
-    requests = cut_requests(wire)
-    _require_count(requests)
-    _require_items(requests)
+    requests = cut_requests(wire, at_most=settings.RELAY_BATCH_MAX_ITEMS)
+    refuse_any(_problems(requests))
     return Submission(
         dialect="relay",
         shape=shape,
@@ -66,26 +64,6 @@ def _shape(wire: Wire) -> str:
             f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
         )
     return str(shape)
-
-
-def _require_count(requests: Sequence[memoryview]) -> None:
-    limit = settings.RELAY_BATCH_MAX_ITEMS
-    if len(requests) > limit:
-        raise InvalidRequest(
-            f"`requests` has {len(requests)} items; at most {limit} are allowed.",
-            code="too_many_items",
-            param="requests",
-        )
-
-
-def _require_items(requests: Sequence[memoryview]) -> None:
-    problems = _problems(requests)
-    named = list(itertools.islice(problems, PROBLEMS_NAMED))
-    if not named:
-        return
-    more = sum(1 for _ in problems)
-    text = "; ".join(f"{param}: {problem}" for param, problem in named)
-    raise InvalidRequest(f"{text}; and {more} more." if more else f"{text}.", param=named[0][0])
 
 
 def _problems(requests: Sequence[memoryview]) -> Iterator[tuple[str, str]]:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from batches.strict_json import MAX_DEPTH, Text, decode_object, is_too_deep, too_deep
+from batches.strict_json import (
+    MAX_DEPTH,
+    Text,
+    decode_object,
+    is_too_deep,
+    occurrences,
+    opening_brackets,
+    too_deep,
+)
 from relaybatch.errors import InvalidRequest
+
+# Commas in `requests`, of any depth: up to so many, the list is short enough to be cut without looking.
+SURELY_FEW = 200_000
 
 Part: TypeAlias = Raw | UnsetType
 
@@ -25,14 +36,17 @@ class Wire(msgspec.Struct, frozen=True):
     metadata: Part = UNSET
 
     def has(self, name: str) -> bool:
-        """Null counts as absent."""
-        part = getattr(self, name)
-        return part is not UNSET and bytes(memoryview(part)[:4]) != b"null"
+        return is_there(getattr(self, name))
 
     def part(self, name: str) -> Raw:
         """Only for a member that is there."""
         part: Raw = getattr(self, name)
         return part
+
+
+def is_there(part: Part) -> TypeGuard[Raw]:
+    """Null counts as absent."""
+    return isinstance(part, Raw) and bytes(memoryview(part)[:4]) != b"null"
 
 
 _wire = msgspec.json.Decoder(Wire)
@@ -48,24 +62,57 @@ def read_wire(body: Text) -> Wire:
     return wire
 
 
-def cut_requests(wire: Wire) -> list[memoryview]:
-    """Each request as the caller's bytes. Raises InvalidRequest unless it is a non-empty list."""
+def cut_requests(wire: Wire, *, at_most: int) -> list[memoryview]:
+    """Each request as the caller's bytes. Raises InvalidRequest unless it is a non-empty list within the limit."""
     if not wire.has("requests"):
         raise InvalidRequest("`requests` is missing.", code="missing_field", param="requests")
-    try:
-        requests = _list.decode(wire.part("requests"))
-    except msgspec.ValidationError as error:
-        raise InvalidRequest("`requests` must be a list.", param="requests") from error
+    text = memoryview(wire.part("requests"))
+    if bytes(text[:1]) != b"[":
+        raise InvalidRequest("`requests` must be a list.", param="requests")
+    if occurrences(text, b",") > SURELY_FEW:
+        _require_few_objects(text, at_most=at_most)
+    requests = _list.decode(text)
     if not requests:
         raise InvalidRequest("`requests` must not be empty.", param="requests")
+    if len(requests) > at_most:
+        raise _too_many(str(len(requests)), at_most=at_most)
     return [memoryview(request) for request in requests]
+
+
+def _require_few_objects(text: memoryview, *, at_most: int) -> None:
+    """Before each item becomes a value of its own: `[1,1,1,…]` would take forty times the body's size.
+
+    The decoder stops at the first item that is no object, and at the first one too many.
+    """
+    seen = 0
+
+    class Counted(msgspec.Struct, gc=False):
+        def __post_init__(self) -> None:
+            nonlocal seen
+            seen += 1
+            if seen > at_most:
+                raise ValueError
+
+    try:
+        msgspec.json.Decoder(list[Counted]).decode(text)
+    except msgspec.ValidationError:
+        if seen > at_most:
+            raise _too_many(f"more than {at_most}", at_most=at_most) from None
+        where = f"requests[{seen}]"
+        raise InvalidRequest(f"{where}: must be an object.", param=where) from None
+
+
+def _too_many(number: str, *, at_most: int) -> InvalidRequest:
+    return InvalidRequest(
+        f"`requests` has {number} items; at most {at_most} are allowed.",
+        code="too_many_items",
+        param="requests",
+    )
 
 
 def _is_deep_outside(body: Text, wire: Wire) -> bool:
     """Members that nobody reads may be deep as well; those of `requests` are looked at one by one."""
-    whole = bytes(body)
-    brackets = whole.count(b"[") + whole.count(b"{")
+    brackets = opening_brackets(body)
     if isinstance(wire.requests, Raw):
-        inside = bytes(wire.requests)
-        brackets -= inside.count(b"[") + inside.count(b"{")
-    return brackets > MAX_DEPTH and is_too_deep(whole, around=0)
+        brackets -= opening_brackets(memoryview(wire.requests))
+    return brackets > MAX_DEPTH and is_too_deep(body, around=0)

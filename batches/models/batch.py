@@ -24,8 +24,15 @@ class Owner(models.Model):
 
 
 class BatchQuerySet(models.QuerySet["Batch"]):
+    def owned_by(self, credential: Credential) -> BatchQuerySet:
+        """Also those that were deleted and are still being removed."""
+        return self.filter(owner__name=credential.owner)
+
+    def undeleted(self) -> BatchQuerySet:
+        return self.filter(deleted_at=None)
+
     def visible_to(self, credential: Credential) -> BatchQuerySet:
-        return self.filter(owner__name=credential.owner, deleted_at=None)
+        return self.owned_by(credential).undeleted()
 
     def of_dialect(self, *dialects: str) -> BatchQuerySet:
         return self.filter(dialect__in=dialects)
@@ -35,6 +42,12 @@ class BatchQuerySet(models.QuerySet["Batch"]):
 
     def older_than(self, batch_id: uuid.UUID) -> BatchQuerySet:
         return self.filter(id__lt=batch_id)
+
+    def newer_than(self, batch_id: uuid.UUID) -> BatchQuerySet:
+        return self.filter(id__gt=batch_id)
+
+    def oldest_first(self) -> BatchQuerySet:
+        return self.order_by("id")
 
     def open(self) -> BatchQuerySet:
         return self.filter(ended_at=None)

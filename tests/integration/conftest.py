@@ -3,6 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from django.conf import settings
 from django.db import connection
 
 from tests.deployment import wait_until
@@ -32,7 +33,8 @@ def _closed_breakers_and_unused_limits() -> None:
 @pytest.fixture(scope="session")
 def _web_of_the_run(django_db_setup: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Web]:
     """One process for all tests: it holds nothing that a test could leave behind."""
-    with web_process(tmp_path_factory.mktemp("web")) as web:
+    limit = str(settings.RELAY_MAX_REQUEST_BYTES)  # for every dialect: tests send bodies over it
+    with web_process(tmp_path_factory.mktemp("web"), RELAY_CUSTOM_ID_MAX_REQUEST_BYTES=limit) as web:
         yield web
 
 

@@ -391,14 +391,16 @@ def test_a_list_takes_the_same_queries_for_one_batch_and_for_many(
 @pytest.mark.parametrize(
     ("query", "param"),
     [
-        ("", "dialect"),
-        ("?dialect=chat", "dialect"),
+        ("?dialect=messages", "dialect"),
+        ("?limit=0", "limit"),
+        ("?limit=101", "limit"),
+        ("?after=x", "after"),
         ("?dialect=relay&limit=0", "limit"),
         ("?dialect=relay&limit=101", "limit"),
         ("?dialect=relay&cursor=x", "cursor"),
         ("?dialect=relay&cursor=é", "cursor"),
         ("?dialect=relay&cursor=%00", "cursor"),
-        (f"?dialect=relay&cursor={uuid.uuid4()}", "cursor"),
+        ("?dialect=relay&cursor=0192d1e5-7a3b-7c4d-8e5f-0123456789ab", "cursor"),
     ],
 )
 def test_a_bad_list_query_is_a_400_that_names_the_parameter(

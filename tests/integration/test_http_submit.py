@@ -215,7 +215,7 @@ def test_unknown_top_level_fields_are_ignored(client: Client, rows: SimpleNamesp
     ("body", "code"),
     [
         (b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}', "not_served"),
-        (b'{"requests":[{"custom_id":"a","params":{}}]}', "not_served"),
+        (b"{}", "missing_field"),
         (b'{"requests":[{"model":"m"}]}', "missing_field"),
         (b'{"shape":"openai","input_file_id":"x","requests":[]}', "conflicting_fields"),
     ],

@@ -38,7 +38,7 @@ def test_half_of_a_surrogate_pair_is_refused_naming_the_item(half: bytes, rest: 
 @pytest.mark.parametrize("text", [rb"\ud83d\ude00", rb"\\ud800", rb"\u0000", "😀\u2028\u2029\u0085".encode()])
 def test_whole_pairs_and_other_escapes_are_fine(text: bytes) -> None:
     item = b'{"model":"m","t":"' + text + b'"}'
-    assert bytes(cut_requests(read_wire(submission(item)))[1]) == item
+    assert bytes(cut_requests(read_wire(submission(item)), at_most=9)[1]) == item
 
 
 @pytest.mark.parametrize("wrong", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f"])
@@ -86,7 +86,7 @@ def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> No
     fine, deep = (
         b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}" for levels in (200, 20_000)
     )
-    assert len(cut_requests(read_wire(submission(fine)))) == 2
+    assert len(cut_requests(read_wire(submission(fine)), at_most=9)) == 2
     assert "nested too deep" in refusal(submission(deep)).message
 
 
@@ -121,4 +121,4 @@ def test_null_counts_as_absent() -> None:
     ],
 )
 def test_items_are_cut_out_byte_for_byte(item: bytes) -> None:
-    assert bytes(cut_requests(read_wire(submission(item)))[1]) == item
+    assert bytes(cut_requests(read_wire(submission(item)), at_most=9)[1]) == item

@@ -1,0 +1,55 @@
+"""Pages by the id that they begin behind, in both directions, always shown newest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from batches.dialects.ids import batch_id_from, public_id
+from usage.parameters import bad_value
+
+if TYPE_CHECKING:
+    import uuid
+
+    from batches.models import Batch
+    from batches.models.batch import BatchQuerySet
+    from usage.parameters import Parameters
+
+LIMIT_DEFAULT = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """`has_more`: in the direction in which the page was asked for."""
+
+    batches: list[Batch]
+    has_more: bool
+
+    @property
+    def ends(self) -> dict[str, str | None]:
+        shown = [public_id(batch.dialect, batch.id) for batch in self.batches]
+        return {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
+
+
+def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID | None:
+    """The batch that a page begins behind: any of the owner's, so that who deletes while paging may go on."""
+    text = parameters.text(name)
+    if text is None:
+        return None
+    row_id = batch_id_from(text)
+    batch = owned.filter(id=row_id).only("id", "dialect").first() if row_id else None
+    if batch is None or public_id(batch.dialect, batch.id) != text:
+        raise bad_value(name, "the id of a batch in this list")
+    return batch.id
+
+
+def older(owned: BatchQuerySet, *, limit: int, than: uuid.UUID | None) -> Page:
+    newest = owned.undeleted().newest_first()
+    found = list((newest.older_than(than) if than else newest)[: limit + 1])
+    return Page(found[:limit], has_more=len(found) > limit)
+
+
+def newer(owned: BatchQuerySet, *, limit: int, than: uuid.UUID) -> Page:
+    """Those just newer than the batch."""
+    found = list(owned.undeleted().newer_than(than).oldest_first()[: limit + 1])
+    return Page(found[:limit][::-1], has_more=len(found) > limit)

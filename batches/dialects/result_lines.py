@@ -1,0 +1,69 @@
+"""Results as JSON Lines, one for each request in the order of submission, as both `custom_id` collections give them.
+
+https://docs.claude.com/en/api/retrieving-message-batch-results
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from batches.dialects.answer import JSON_LINES, Answer
+from batches.dialects.json_lines import one_line
+from batches.dialects.upstream_errors import item_error
+from batches.models import ItemState
+from batches.results import Selection, results_of
+from relaybatch.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batches.dialects.asked import Asked
+    from batches.models import Batch
+    from batches.results import Result
+
+
+def result_lines(batch: Batch, asked: Asked) -> Answer:
+    """Raises Conflict before the batch's end.
+
+    An official SDK says its `anthropic-version`, and reads the error's type inside; others read it outside.
+    """
+    if not batch.ended_at:
+        raise Conflict("This batch has not ended yet; its results can be read when it has.")
+    nested = "anthropic-version" in asked.headers
+    return Answer(_lines(batch, nested=nested), content_type=JSON_LINES)
+
+
+def _lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
+    for results in results_of(batch.id, Selection()):
+        yield b"".join(result_line(result, nested=nested) for result in results)
+
+
+def result_line(result: Result, *, nested: bool) -> bytes:
+    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same."""
+    shown = {"custom_id": result.row.custom_id, "result": _result(result, nested=nested)}
+    return one_line(msgspec.json.encode(shown)) + b"\n"
+
+
+def _result(result: Result, *, nested: bool) -> dict[str, Any]:
+    if result.response is not None:
+        return {"type": "succeeded", "message": msgspec.Raw(result.response)}
+    match result.row.state:
+        case ItemState.CANCELLED:
+            return {"type": "canceled"}
+        case ItemState.EXPIRED:
+            return {"type": "expired"}
+        case _:
+            return {"type": "errored", "error": _error(result, nested=nested)}
+
+
+def _error(result: Result, *, nested: bool) -> dict[str, Any]:
+    """One object for both kinds of reader. The item's id is in our logs, and was its upstream's Idempotency-Key."""
+    error = item_error(result)
+    return {
+        "type": "error" if nested else error.type,
+        "message": error.message,
+        "error": {"type": error.type, "message": error.message},
+        "request_id": error.request_id or str(result.row.item_id),
+    }

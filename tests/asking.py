@@ -1,0 +1,22 @@
+"""What a request asks of a dialect, without the request."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.test import RequestFactory
+
+from batches.dialects.asked import Asked
+from usage.parameters import Parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+ORIGIN = "https://batches.test"
+
+
+def asked(query: str = "", *, headers: Mapping[str, str] | None = None) -> Asked:
+    request = RequestFactory().get(f"/{query}")
+    return Asked(
+        parameters=Parameters(request, known=None), headers=dict(headers or {}), origin=lambda: ORIGIN
+    )
