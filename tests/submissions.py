@@ -22,9 +22,10 @@ def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:
 
 def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
     """A Relay batch of these bodies (one `chat_body` when there are none)."""
-    chosen: dict[str, Any] = {"max_attempts": 1, "on_rate_limit": "fail"} | choices
+    defaults = {"dialect": "relay", "shape": "openai", "max_attempts": 1, "on_rate_limit": "fail"}
+    chosen: dict[str, Any] = defaults | choices
     requests = bodies or (chat_body(),)
-    submission = Submission(dialect="relay", shape="openai", requests=requests, **chosen)
+    submission = Submission(requests=requests, **chosen)
     accepted = accept_batch(
         submission,
         credential=authenticate(catalog.relay_key_value, now=timezone.now()),

@@ -13,6 +13,7 @@ from batches.dialects.wire import cut_requests
 from batches.strict_json import is_too_deep, too_deep
 from batches.submission import Submission
 from relaybatch.errors import InvalidRequest
+from routing.adapters import ADAPTERS
 from routing.top_level import has_one_model
 
 if TYPE_CHECKING:
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
     from batches.dialects.wire import Wire
 
-SHAPES = ("openai", "openai_responses", "anthropic")
+# The live registry: a shape is an adapter's.
+SHAPES = ADAPTERS.keys()
 METADATA_PAIRS, METADATA_KEY_CHARACTERS, METADATA_VALUE_CHARACTERS = 16, 64, 512
 
 

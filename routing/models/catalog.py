@@ -11,14 +11,6 @@ from routing.models.named import Named
 NAME_WITHOUT_SEPARATORS = models.Q(name__regex=r"^[^/@]+$")
 
 
-class Adapter(models.TextChoices):
-    """The wire shape of a call; a batch item's shape must equal its binding's adapter."""
-
-    OPENAI = "openai", "Chat Completions"
-    OPENAI_RESPONSES = "openai_responses", "Responses"
-    ANTHROPIC = "anthropic", "Messages"
-
-
 class Meter(models.TextChoices):
     """Four meters that never overlap, and parts of them (reasoning of output, two of cache_write)."""
 
