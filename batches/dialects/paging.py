@@ -37,7 +37,7 @@ def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID
     if text is None:
         return None
     row_id = batch_id_from(text)
-    batch = owned.filter(id=row_id).only("id", "dialect").first() if row_id else None
+    batch = owned.filter(id=row_id).first() if row_id else None
     if batch is None or public_id(batch.dialect, batch.id) != text:
         raise bad_value(name, "the id of a batch in this list")
     return batch.id

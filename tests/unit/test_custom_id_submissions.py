@@ -1,4 +1,4 @@
-"""`{custom_id, params}` read into a submission: both collections, and which of their items are refused in which words."""
+"""`{custom_id, params}` read into a submission: what both collections keep, and what they refuse in which words."""
 
 from __future__ import annotations
 
