@@ -13,8 +13,8 @@ from batches.attempts import event_of, facts_of, lost
 from batches.claims import claim_item
 from batches.models import ItemState
 from batches.patience import AWAY, patiently
-from batches.pauses import end_breaker_pause, pause
-from batches.payloads import PayloadUnreadable, PayloadUnwritable, open_store
+from batches.pauses import crowd, end_breaker_pause, pause
+from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable, open_store
 from batches.settling import Settlement, settle
 from batches.verdict import failed, given_back, postponed
 from routing.call import Call
@@ -40,7 +40,9 @@ STORE_PAUSE_SECONDS = 0.2
 def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
     """Runs the item if it can be claimed. Safe to call for any id, any number of times, at the same moment.
 
-    Waits without end for a database that is away: an answer once received is kept until it can be settled.
+    Waits without end for a database that is away: an answer once received is kept until it can be settled. None: no
+    other item can take its place. It was not claimed; or given back, since as many calls run as may at once, and the
+    end of one of those publishes the next.
     """
     claim = patiently(lambda: claim_item(item_id, worker_id=running.worker_id))
     if claim is None:
@@ -53,7 +55,7 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
     reach("after_settle")
     patiently(lambda: _mind_pauses(claim, settlement))
     _log(claim, settlement, settled=settled)
-    return claim
+    return None if settlement.at_once else claim
 
 
 def _settle_or_lost(claim: Claim, settlement: Settlement) -> bool:
@@ -68,8 +70,10 @@ def _settle_or_lost(claim: Claim, settlement: Settlement) -> bool:
 
 
 def _mind_pauses(claim: Claim, settlement: Settlement) -> None:
-    if not settlement.counted and settlement.wait_seconds > 0:
-        pause(claim.policy_id, reason=settlement.waiting_reason, seconds=settlement.wait_seconds)
+    if settlement.at_once:
+        crowd(claim.policy_id, reason=settlement.waiting_reason, at_once=settlement.at_once)
+    elif settlement.pause_seconds > 0:
+        pause(claim.policy_id, reason=settlement.waiting_reason, seconds=settlement.pause_seconds)
     elif claim.breaker_pause and settlement.counted:
         end_breaker_pause(claim.policy_id)
 
@@ -135,7 +139,7 @@ def _request(claim: Claim) -> bytes:
         return open_store().read_request(
             claim.batch_id, offset=claim.request_offset, length=claim.request_length
         )
-    except PayloadUnreadable as error:
+    except (PayloadUnreadable, PayloadStoreUnavailable) as error:
         logger.warning("load input failed: %s", error, extra=claim.log_ids)
         failure = Failure(
             "load_input_failed", "load input: the request payload cannot be read", retryable=True
@@ -148,7 +152,7 @@ def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
     for number in range(STORE_TRIES):
         try:
             patiently(lambda: _put_response(claim, body))
-        except PayloadUnwritable as error:
+        except (PayloadUnwritable, PayloadStoreUnavailable) as error:
             logger.warning("store result failed: %s", error, extra=claim.log_ids)
             time.sleep(STORE_PAUSE_SECONDS * number)
         else:

@@ -1,7 +1,8 @@
 """Passing over a policy for a while, so that items which would only be given back are not published.
 
 A spent limit is over at a known time. Breakers are per host key: a policy may have models that still work, so
-that pause ends with the first item of the policy that was not given back.
+that pause ends with the first item of the policy that was not given back. A policy whose calls are too many at once
+is not passed over: no more of its items are published than may run, and one that waits for the next free place.
 """
 
 from __future__ import annotations
@@ -16,21 +17,52 @@ if TYPE_CHECKING:
     import uuid
 
 BREAKER = "breaker_open"
+_INTEGER = 2**31 - 1
+
+CROWDED_SECONDS = 5.0
+# One that waits in a slot for a free place, for a moment: else each place would be free until a message arrives.
+WAITING_FOR_A_PLACE = 1
 
 # For a statement in which `b` is a batch.
 NOT_PAUSED = """NOT EXISTS (
-    SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.until > clock_timestamp())"""
+    SELECT FROM batches_policypause p
+    WHERE p.policy_id = b.policy_id AND p.until > clock_timestamp() AND p.at_once = 0)"""
 
+# How many more items of batch `b` and its owner may be published; NULL where there is no such limit.
+PLACES_LEFT = """(
+    SELECT greatest(0, p.at_once - (
+        SELECT count(*) FROM batches_batchitem out JOIN batches_batch of ON of.id = out.batch_id
+        WHERE out.owner_id = b.owner_id AND of.policy_id = b.policy_id
+          AND (out.state = 'running' OR (out.state = 'available' AND out.published_at IS NOT NULL))))
+    FROM batches_policypause p
+    WHERE p.policy_id = b.policy_id AND p.until > clock_timestamp() AND p.at_once > 0)"""
+
+# A pause only ever grows, and a whole one goes before one that lets some items pass.
 _PAUSE = """
-INSERT INTO batches_policypause AS p (policy_id, until, reason)
-VALUES (%s, clock_timestamp() + make_interval(secs => %s), %s)
-ON CONFLICT (policy_id) DO UPDATE SET until = EXCLUDED.until, reason = EXCLUDED.reason WHERE p.until < EXCLUDED.until
+INSERT INTO batches_policypause AS p (policy_id, until, reason, at_once)
+VALUES (%(policy)s, clock_timestamp() + make_interval(secs => %(seconds)s), %(reason)s, %(at_once)s)
+ON CONFLICT (policy_id) DO UPDATE
+SET until = EXCLUDED.until, reason = EXCLUDED.reason, at_once = EXCLUDED.at_once
+WHERE p.until < clock_timestamp() OR (p.at_once > 0 AND EXCLUDED.at_once = 0)
+   OR (p.until < EXCLUDED.until AND (p.at_once > 0) = (EXCLUDED.at_once > 0))
 """
 
 
 def pause(policy_id: uuid.UUID, *, reason: str, seconds: float) -> None:
+    _pause(policy_id, reason=reason, seconds=seconds, at_once=0)
+
+
+def crowd(policy_id: uuid.UUID, *, reason: str, at_once: int) -> None:
+    """No more than so many calls of the policy may run at once, and so many do."""
+    _pause(policy_id, reason=reason, seconds=CROWDED_SECONDS, at_once=at_once + WAITING_FOR_A_PLACE)
+
+
+def _pause(policy_id: uuid.UUID, *, reason: str, seconds: float, at_once: int) -> None:
     with connection.cursor() as cursor:
-        cursor.execute(_PAUSE, [policy_id, seconds, reason])
+        cursor.execute(
+            _PAUSE,
+            {"policy": policy_id, "reason": reason, "seconds": seconds, "at_once": min(at_once, _INTEGER)},
+        )
 
 
 def end_breaker_pause(policy_id: uuid.UUID) -> None:

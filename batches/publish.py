@@ -16,7 +16,7 @@ from batches import broker
 from batches.broker import BROKER_ERRORS
 from batches.models import Worker
 from batches.owners import lock_owner
-from batches.pauses import NOT_PAUSED
+from batches.pauses import NOT_PAUSED, PLACES_LEFT
 from batches.refill import Refiller
 from routing.faults import reach
 
@@ -39,7 +39,7 @@ WITH room AS (
         SELECT id, batch_id, idx FROM batches_batchitem
         WHERE owner_id = %(owner)s AND batch_id = b.id AND state = 'available' AND published_at IS NULL
           AND (not_before IS NULL OR not_before <= clock_timestamp())
-        ORDER BY idx LIMIT (SELECT items FROM room)) i
+        ORDER BY idx LIMIT least((SELECT items FROM room), {PLACES_LEFT})) i
     WHERE b.owner_id = %(owner)s AND b.ended_at IS NULL AND {NOT_PAUSED}
     ORDER BY b.id, i.idx LIMIT (SELECT items FROM room)
 ), marked AS (

@@ -16,6 +16,7 @@ from batches.claims import raw_connection
 from batches.ending import LOCK_SHARED, end_if_over, lock_alone, lock_key
 from batches.models import ItemState
 from routing.failures import Failure
+from routing.faults import reach
 from usage.ledger import event_ctes, parameters, record
 from usage.models import UsageEvent
 
@@ -30,7 +31,8 @@ CANCELLED = Failure("cancelled", "cancelled while running")
 class Settlement:
     """What becomes of a claimed item. A final `state`, or `available` again after `wait_seconds`.
 
-    `counted`: whether the attempt counts; one that is given back does not, and has no `event`.
+    `counted`: whether the attempt counts; one that is given back does not, and has no `event`. `pause_seconds`: how
+    long the batch's policy is passed over besides. `at_once`: as many of its calls run already as may.
     """
 
     state: ItemState
@@ -39,6 +41,8 @@ class Settlement:
     wait_seconds: float = 0.0
     waiting_reason: str = ""
     counted: bool = True
+    pause_seconds: float = 0.0
+    at_once: int = 0
     event: EventDraft | None = None
 
 
@@ -106,6 +110,7 @@ def _finish_alone(claim: Claim, settlement: Settlement) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(_FINISH, _parameters(claim, settlement))
             settled = bool(cursor.fetchone() == (1,))
+        reach("while_settling")
         if settled:
             end_if_over(claim.batch_id)
     return settled

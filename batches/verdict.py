@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from batches.models import Batch, ItemState
@@ -20,13 +21,14 @@ from batches.settling import CANCELLED, Settlement
 
 if TYPE_CHECKING:
     from batches.claims import Claim
-    from routing.call import Outcome
+    from routing.call import Outcome, Postponement
     from routing.failures import Failure
     from usage.events import EventDraft
 
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 60.0
 LONGEST_RETRY_AFTER_SECONDS = 900.0
+LONGEST_PAUSE_OF_OTHERS_SECONDS = 2.0
 
 
 def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
@@ -48,12 +50,23 @@ def postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settl
     if postponement is None or failure is None:
         raise ValueError("not a postponed outcome")
     if claim.on_rate_limit == Batch.RateLimitMode.WAIT or postponement.must_wait:
-        return given_back(reason=postponement.reason, seconds=postponement.seconds)
+        return replace(
+            given_back(reason=postponement.reason, seconds=postponement.seconds),
+            pause_seconds=_pause_seconds(postponement),
+            at_once=postponement.at_once,
+        )
     return failed(claim, failure, event)
 
 
 def given_back(*, reason: str, seconds: float = 0.0) -> Settlement:
     return Settlement(ItemState.AVAILABLE, wait_seconds=seconds, waiting_reason=reason, counted=False)
+
+
+def _pause_seconds(postponement: Postponement) -> float:
+    """Calls of the policy that another host key may let pass are not held up by this one for long."""
+    if postponement.whole_policy:
+        return postponement.seconds
+    return min(postponement.seconds, LONGEST_PAUSE_OF_OTHERS_SECONDS)
 
 
 def _wait_seconds(claim: Claim, failure: Failure) -> float:

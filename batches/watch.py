@@ -15,6 +15,7 @@ from django.db import connection
 from batches.patience import AWAY
 from batches.running import RunningItems
 from relaybatch.ids import uuid7
+from routing.gate.presence import presence
 
 if TYPE_CHECKING:
     import uuid
@@ -41,8 +42,8 @@ _LEAVE = "DELETE FROM batches_worker WHERE id = %s"
 class Watch:
     """Twice a second: cuts what is past its deadline, cancelled, or still running after the shutdown grace.
 
-    Six times in RELAY_WORKER_LOST_S it renews the worker row. A database that is away stops neither deadlines nor the
-    grace.
+    Six times in RELAY_WORKER_LOST_S it renews the worker row, and the process's presence in Redis. A database that is
+    away stops neither deadlines nor the grace nor the presence.
     """
 
     def __init__(self, *, slots: int) -> None:
@@ -76,6 +77,7 @@ class Watch:
             self.items.cut_overdue()
             if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
                 self.items.cut_all("worker_stopped")
+            presence.beat()
             self._look_at_rows()
 
     def _look_at_rows(self) -> None:

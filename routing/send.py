@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_REQUESTS = 3
 REDIAL_PAUSES_SECONDS = (0.1, 0.2)
+CROWDED_SECONDS = 0.1
+CROWDED_LOOK_SECONDS = 0.015
 
 _ANOTHER_KEY_MAY_DO = frozenset({401, 403, 429})
 _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
@@ -84,7 +86,7 @@ class _Attempt:
         """The next binding only where no connection could be made: a key's trouble stays with its host."""
         unreachable = ""
         for choice in route.choices:
-            key = self.passage.enter(choice)
+            key = self._entered(choice)
             if key is None:
                 continue
             try:
@@ -94,6 +96,17 @@ class _Attempt:
         raise CallFailed(
             Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
         )
+
+    def _entered(self, choice: Choice) -> UsableKey | None:
+        """A call that has only to wait for another one's end waits a moment: coming back would take longer."""
+        give_up_at = time.monotonic() + CROWDED_SECONDS
+        while True:
+            try:
+                return self.passage.enter(choice)
+            except Refused as refused:
+                if not refused.postponement.at_once or time.monotonic() >= give_up_at:
+                    raise
+            self.call.line.pause(CROWDED_LOOK_SECONDS)
 
     def _over_keys(self, choice: Choice, first: UsableKey, model: str) -> bytes:
         adapter = ADAPTERS[choice.adapter]

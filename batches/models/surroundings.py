@@ -46,11 +46,15 @@ class Worker(models.Model):
 
 
 class PolicyPause(models.Model):
-    """Until when a policy's items are not published: its limit is spent, or no host key of it works."""
+    """Until when a policy's items are not published: its limit is spent, or no host key of it works.
+
+    With `at_once` over 0, so many items of each owner may be out in spite of it: as many as may run at once.
+    """
 
     policy_id = models.UUIDField(primary_key=True)
     until = models.DateTimeField()
     reason = models.CharField(max_length=20)
+    at_once = models.PositiveIntegerField(default=0, db_default=0)
 
     def __str__(self) -> str:
         return f"{self.reason} until {self.until:%H:%M:%S}"

@@ -1,0 +1,88 @@
+"""The breakers of host keys, to look at and to reset. Calls decide by them in `scripts/breakers.lua`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, cast
+
+from redis.exceptions import RedisError
+
+from routing.gate.plan import breaker_of
+from routing.gate.redis import PREFIX, away, client
+from routing.secrets import SecretError, host_key_secret
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from routing.models import HostKey
+
+
+@dataclass(frozen=True, slots=True)
+class BreakerState:
+    """`state`: closed, open, half-open, or unknown when the host key's secret cannot be read.
+
+    `until`: when it is half-open from. `last_failure`: a status or words; `failures`: in a row.
+    """
+
+    host_key: HostKey
+    state: str
+    until: datetime | None = None
+    last_failure: str = ""
+    last_failure_at: datetime | None = None
+    failures: int = 0
+
+
+def states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
+    """In the order of the host keys, in one round trip. Raises RedisAway."""
+    names = [_name(host_key) for host_key in host_keys]
+    try:
+        with client().pipeline(transaction=False) as pipeline:
+            pipeline.time()
+            for name in names:
+                pipeline.hgetall(name or f"{PREFIX}breaker:unknown")
+            (seconds, microseconds), *found = pipeline.execute()
+    except (RedisError, OSError) as error:
+        raise away(error) from error
+    now_ms = seconds * 1000 + microseconds // 1000
+    return [
+        _state(host_key, hash_, now_ms) if name else BreakerState(host_key, "unknown")
+        for host_key, name, hash_ in zip(host_keys, names, found, strict=True)
+    ]
+
+
+def reset(host_key: HostKey) -> None:
+    """Closes the breaker, for every host key of the same value. Raises RedisAway, and SecretError."""
+    try:
+        client().delete(_breaker(host_key_secret(host_key)))
+    except (RedisError, OSError) as error:
+        raise away(error) from error
+
+
+def _name(host_key: HostKey) -> str | None:
+    try:
+        return _breaker(host_key_secret(host_key))
+    except (SecretError, UnicodeDecodeError):
+        return None
+
+
+def _breaker(secret: str) -> str:
+    return f"{PREFIX}breaker:{breaker_of(secret)}"
+
+
+def _state(host_key: HostKey, found: dict[bytes, bytes], now_ms: int) -> BreakerState:
+    if b"until" not in found:
+        return BreakerState(host_key, "closed")
+    until_ms = int(found[b"until"])
+    return BreakerState(
+        host_key,
+        "open" if now_ms < until_ms else "half-open",
+        until=_time(until_ms),
+        last_failure=found.get(b"status", b"").decode(),
+        last_failure_at=_time(found.get(b"at", 0)),
+        failures=int(found.get(b"failures", 0)),
+    )
+
+
+def _time(milliseconds: Any) -> datetime:
+    return datetime.fromtimestamp(int(cast("str", milliseconds)) / 1000, tz=UTC)
