@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`. Both need Python 3.11+ and make, nothing else.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test check fmt bench schema lock clean lint types install python
+.PHONY: help run test test-browser check fmt bench schema lock clean lint types install python
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
@@ -19,6 +19,7 @@ help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
 	@echo "make test    everything that CI checks"
 	@echo "make check   the fast part of it"
+	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
 	@echo "make bench   measure speed and memory on this machine"
 	@echo "make schema  write docs/openapi.yaml anew"
@@ -35,6 +36,10 @@ test: lint types
 check: lint types
 	@echo "tests: the fast ones"
 	@$(PYTEST) tests/unit tests/architecture
+
+test-browser: install
+	@echo "tests: the admin in a browser"
+	@$(BIN)/python -m pytest -q tests/acceptance/test_admin_browser.py
 
 lint: install
 	@echo "lint: ruff"

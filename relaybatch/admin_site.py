@@ -9,13 +9,13 @@ from django.contrib.admin import AdminSite
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-# Title -> the app whose page the title leads to, and the models beneath it. What is not named follows at the end.
-SECTIONS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Batches", "batches", ("Batch", "BatchItem", "Worker")),
-    ("Usage", "usage", ("UsageEvent",)),
-    ("Callers", "routing", ("RelayKey", "ServiceAccount", "User", "Group", "Project", "Team")),
-    ("Policies", "routing", ("Policy", "RateLimit")),
-    ("Catalog", "routing", ("Model", "Provider", "Host", "HostKey", "Pricing")),
+# Title -> the models beneath it; the title leads to the first of them. What is not named follows at the end.
+SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
+    ("Batches", ("Batch", "BatchItem", "Worker")),
+    ("Usage", ("UsageEvent",)),
+    ("Callers", ("RelayKey", "ServiceAccount", "User", "Group", "Project", "Team")),
+    ("Policies", ("Policy", "RateLimit")),
+    ("Catalog", ("Model", "Provider", "Host", "HostKey", "Pricing")),
 )
 
 
@@ -32,13 +32,13 @@ class RelaybatchSite(AdminSite):
 
 def _in_sections(apps: list[Any]) -> list[Any]:
     models = {model["object_name"]: model for app in apps for model in app["models"]}
-    by_label = {app["app_label"]: app for app in apps}
     sections = []
-    for name, label, wanted in SECTIONS:
+    for name, wanted in SECTIONS:
         found = [models.pop(model) for model in wanted if model in models]
         if found:
-            app = by_label.get(label) or next(iter(apps))
-            sections.append({**app, "name": name, "models": found})
+            label = found[0]["model"]._meta.app_label
+            section = {"name": name, "app_label": label, "app_url": found[0]["admin_url"], "models": found}
+            sections.append({"has_module_perms": True, **section})
     return sections + _others(apps, models)
 
 

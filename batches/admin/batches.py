@@ -17,11 +17,12 @@ from django.utils.timesince import timesince
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_pages import item_page
 from batches.admin.labels import Labels, labels_of, owners_named
-from batches.admin.progress import counts_in_words, progress_bar, state_badge
+from batches.admin.progress import counts_in_words, progress_in_words, state_badge
 from batches.cancel import cancel_batch
 from batches.dialects.ids import batch_id_from, public_id
 from batches.models import Batch
 from batches.snapshots import Snapshot, snapshots_of
+from routing.admin.cells import two_lines
 from routing.admin.large_lists import LargeChangeList, LargeListPage
 from routing.amounts import shown_amount
 
@@ -33,6 +34,10 @@ if TYPE_CHECKING:
     from django.utils.safestring import SafeString
 
 CANCELLED_AT_ONCE = 100
+_MORE = (
+    *("batch", "dialect", "shape", "total_items", "waiting", "max_attempts", "on_rate_limit", "metadata"),
+    *("principal_kind", "principal_id", "credential_kind", "credential_id"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +58,15 @@ class BatchPage(LargeListPage):
     changelist = BatchChangeList
     change_form_template = "admin/batches/batch/change_form.html"
     list_display = (
-        *(
-            "batch",
-            "state",
-            "progress",
-            "counts",
-            "owner_shown",
-            "policy",
-            "project",
-            "cost",
-            "age",
-            "dialect",
-        ),
+        "batch_and_dialect",
+        "state",
+        "progress",
+        "owner_shown",
+        "project_and_policy",
+        "cost",
+        "age",
     )
-    list_display_links = ("batch",)
+    list_display_links = ("batch_and_dialect",)
     list_filter = (StateFilter, DialectFilter, OwnerFilter, ProjectFilter)
     list_select_related = ("owner",)
     list_per_page = 50
@@ -74,24 +74,15 @@ class BatchPage(LargeListPage):
     search_help_text = "A batch's id, the beginning of a key, or the exact name of a service account or user"
     ordering = ("-id",)
     actions = ("cancel_selected",)
-    fields = (
-        *(
-            "batch",
-            "state",
-            "progress",
-            "counts",
-            "waiting",
-            "cost",
-            "tokens",
-            "owner_shown",
-            "policy",
-            "project",
-        ),
-        *("principal_kind", "principal_id", "credential_kind", "credential_id", "dialect", "shape"),
-        *("total_items", "max_attempts", "on_rate_limit", "metadata", "created_at", "expires_at"),
-        *("cancel_initiated_at", "ended_at"),
+    fieldsets = (
+        (None, {"fields": (("state", "progress"), ("cost", "tokens"), ("owner_shown", "policy", "project"))}),
+        ("Times", {"fields": (("created_at", "ended_at"), ("expires_at", "cancel_initiated_at"))}),
+        ("More", {"classes": ["collapse"], "fields": _MORE}),
     )
-    readonly_fields = fields
+    readonly_fields = (
+        *("state", "progress", "cost", "tokens", "owner_shown", "policy", "project"),
+        *("created_at", "ended_at", "expires_at", "cancel_initiated_at", *_MORE),
+    )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).filter(deleted_at=None)
@@ -164,7 +155,7 @@ class BatchPage(LargeListPage):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Cancel this batch?" if len(batches) == 1 else f"Cancel {len(batches)} batches?",
-            "batches": [(batch, self.counts(batch)) for batch in batches],
+            "batches": [(batch, counts_in_words(shown(batch).snapshot.counts)) for batch in batches],
             "by_action": by_action,
             "checkbox": ACTION_CHECKBOX_NAME,
         }
@@ -183,17 +174,21 @@ class BatchPage(LargeListPage):
     def batch(self, batch: Batch) -> str:
         return public_id(batch.dialect, batch.id)
 
+    @admin.display(description="batch")
+    def batch_and_dialect(self, batch: Batch) -> SafeString:
+        return two_lines(self.batch(batch), batch.dialect)
+
+    @admin.display(description="project, policy")
+    def project_and_policy(self, batch: Batch) -> SafeString:
+        return two_lines(self.project(batch), self.policy(batch))
+
     @admin.display(description="state")
     def state(self, batch: Batch) -> SafeString:
         return state_badge(batch.processing_status)
 
     @admin.display(description="progress")
     def progress(self, batch: Batch) -> SafeString:
-        return progress_bar(shown(batch).snapshot.counts, total=batch.total_items)
-
-    @admin.display(description="items")
-    def counts(self, batch: Batch) -> str:
-        return counts_in_words(shown(batch).snapshot.counts)
+        return progress_in_words(shown(batch).snapshot.counts, total=batch.total_items)
 
     @admin.display(description="waiting for")
     def waiting(self, batch: Batch) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from django.utils.html import format_html, format_html_join
 
 from batches.models import ItemState
+from routing.admin.cells import two_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,11 @@ _ORDER = (
     ItemState.AVAILABLE,
 )
 _FINAL = _ORDER[:4]
+
+
+def progress_in_words(counts: Mapping[str, int], *, total: int) -> SafeString:
+    """The bar, and beneath it what it is made of."""
+    return two_lines(progress_bar(counts, total=total), counts_in_words(counts))
 
 
 def progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.admin import ShowFacets
+from django.utils.text import capfirst
+
 from routing.admin.typed import AnyModelAdmin
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 _EXACTLY = ("exact", "id__exact", "isnull")
 
@@ -17,9 +20,12 @@ class Page(AnyModelAdmin):
     about columns that are not shown (`?secret_encrypted__startswith=…`), or read whole tables."""
 
     show_full_result_count = False
+    # They count every row of every choice.
+    show_facets = ShowFacets.NEVER
 
-    class Media:
-        css = {"all": ["relaybatch/admin.css"]}
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        title = {"title": capfirst(self.opts.verbose_name_plural)}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
         return lookup in {name for entry in self.get_list_filter(request) for name in _parameters(entry)}

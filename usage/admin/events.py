@@ -8,6 +8,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.utils import timezone
 
+from routing.admin.cells import two_lines
 from routing.admin.large_lists import LargeChangeList, LargeListPage
 from routing.amounts import shown_amount
 from usage.admin.charts import Chart, Span, chart
@@ -18,6 +19,7 @@ from usage.reports import timeseries
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
+    from django.utils.safestring import SafeString
 
     from usage.admin.filters import Window
     from usage.models import UsageEventQuerySet
@@ -52,7 +54,7 @@ class UsageEventPage(LargeListPage):
     change_list_template = "admin/usage/usageevent/change_list.html"
     list_display = (
         *("at_shown", "shown_model", "status", "error_kind", "tokens", "cost", "duration", "project"),
-        *("batch_shown", "attempt_shown"),
+        "batch_and_item",
     )
     list_display_links = ("at_shown",)
     list_filter = FILTERS
@@ -88,14 +90,11 @@ class UsageEventPage(LargeListPage):
     def duration(self, event: UsageEvent) -> str:
         return f"{event.duration_ms:,}"
 
-    @admin.display(description="batch")
-    def batch_shown(self, event: UsageEvent) -> str:
-        return event.public_batch_id
-
-    @admin.display(description="item, attempt")
-    def attempt_shown(self, event: UsageEvent) -> str:
-        words = f"#{event.item_idx}, {event.attempt}" if event.item_idx is not None else str(event.attempt)
-        return f"{words}, late" if event.late else words
+    @admin.display(description="batch, item and attempt")
+    def batch_and_item(self, event: UsageEvent) -> SafeString:
+        item = "" if event.item_idx is None else f"item {event.item_idx}, "
+        late = ", late" if event.late else ""
+        return two_lines(event.public_batch_id, f"{item}attempt {event.attempt}{late}")
 
 
 def _points(events: UsageEventQuerySet, window: Window) -> list[dict[str, Any]]:
