@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celery import current_app
-from kombu.exceptions import OperationalError
+from kombu.exceptions import BatchPublishError, OperationalError  # type: ignore[attr-defined] -- newer than the stubs
 from redis.exceptions import RedisError
 
 if TYPE_CHECKING:
@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 
 QUEUE = "items"
 TASK = "batches.run_item"
-# What a broker that is away raises: kombu wraps connection errors, and lets some of redis-py's through.
-BROKER_ERRORS = (OperationalError, RedisError, OSError)
+# What a broker that is away raises: kombu wraps connection errors, those within a batch in a class of their own, and
+# lets some of redis-py's through.
+BROKER_ERRORS = (OperationalError, BatchPublishError, RedisError, OSError)
 
 
 def send_messages(item_ids: Sequence[uuid.UUID]) -> None:

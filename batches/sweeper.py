@@ -23,6 +23,7 @@ TIDY_SECONDS = 10.0
 ORPHAN_SECONDS = 3600.0
 # Any constant of our own; pg_locks shows it.
 LOCK = 0x7E1A_BA7C
+_END_WHEN_SILENT = "SELECT set_config('idle_session_timeout', %s, false)"
 
 
 class Sweeper:
@@ -45,6 +46,11 @@ class Sweeper:
             except AWAY as error:
                 logger.warning("the sweeper cannot reach the database: %s", type(error).__name__)
                 self._after_outage()
+            except Exception:
+                # Whatever is wrong with one chore, publishing and the care for dead workers must go on.
+                logger.exception("a sweep broke off")
+                self._after_outage()
+                self._stop.wait(SWEEP_SECONDS)
         connection.close()
 
     def _turn(self) -> None:
@@ -61,11 +67,16 @@ class Sweeper:
             remove_orphaned_payloads()
 
     def _hold_lock(self) -> bool:
-        """The lock is the session's: a connection that breaks gives it up, and another sweeper goes on."""
+        """The lock is the session's: a connection that breaks gives it up, and another sweeper goes on.
+
+        A sweeper that hangs is silent, so the server ends its session as soon as it would count as lost.
+        """
         if not self._locked:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
                 self._locked = bool(cursor.fetchone()[0])
+                if self._locked:
+                    cursor.execute(_END_WHEN_SILENT, [f"{settings.RELAY_WORKER_LOST_S}s"])
         return self._locked
 
     def _may_declare_dead(self) -> bool:

@@ -65,6 +65,29 @@ def test_redis_killed_and_started_again_loses_nothing_and_sends_nothing_twice(
     assert_whole(batch, upstream, 200)
 
 
+def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    broker = PrivateRedis(tmp_path)
+    broker.start()
+    try:
+        sweeper = deployment.sweeper(
+            REDIS_URL=broker.url, RELAY_BATCH_WINDOW="100", RELAY_FAULT="in_publish:sleep=1"
+        )
+        batch = submit(catalog, *[chat_body()] * 60)
+        published = BatchItem.objects.filter(batch_id=batch.id, published_at__isnull=False)
+        wait_until(lambda: published.count() == 60, sweeper.log)
+        broker.kill()
+        wait_until(lambda: "the broker is away" in sweeper.log(), sweeper.log)
+        broker.start()
+        deployment.worker(REDIS_URL=broker.url)
+        wait_for_end(batch)
+    finally:
+        broker.stop()
+    assert sweeper.alive
+    assert_whole(batch, upstream, 60)
+
+
 def test_all_database_connections_cut_again_and_again_lose_nothing_and_send_nothing_twice(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
