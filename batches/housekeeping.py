@@ -12,7 +12,7 @@ from django.db.models.functions import Now
 
 from batches.clock import database_now
 from batches.models import Batch, IdempotencyKey
-from batches.payloads import PayloadUnwritable, open_store
+from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.sweep import end_finished
 from routing.tokens import forget_expired
 from usage.totals import forget_batch
@@ -54,10 +54,15 @@ def delete_expired_batches() -> None:
 
 
 def remove_deleted_batches() -> None:
-    """Payloads first: whatever stops this in the middle, the row is still there to begin again from."""
+    """Payloads first: whatever stops this in the middle, the row is still there to begin again from.
+
+    Not while their volume is away: they would be found by nobody when it is back.
+    """
     deleted = Batch.objects.filter(deleted_at__isnull=False).order_by("deleted_at", "id")
-    for batch_id in deleted.values_list("id", flat=True)[:BATCHES_A_STEP]:
-        _remove(batch_id)
+    batch_ids = list(deleted.values_list("id", flat=True)[:BATCHES_A_STEP])
+    if batch_ids and _store_is_there():
+        for batch_id in batch_ids:
+            _remove(batch_id)
 
 
 def remove_orphaned_payloads() -> None:
@@ -82,6 +87,15 @@ def database_milliseconds() -> int:
         cursor.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
         milliseconds: int = cursor.fetchone()[0]
     return milliseconds
+
+
+def _store_is_there() -> bool:
+    try:
+        open_store().check()
+    except PayloadStoreUnavailable as error:
+        logger.warning("deleted batches are removed later: %s", error)
+        return False
+    return True
 
 
 def _remove(batch_id: uuid.UUID) -> None:

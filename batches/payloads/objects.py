@@ -91,7 +91,7 @@ class DirectoryPayloads(ObjectPayloads):
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         path = self._root / name
         try:
-            _make_folder(path.parent)
+            self._make_folders_of(name)
         except OSError as error:
             raise PayloadUnwritable(f"cannot write {name}") from error
         super().put(name, parts)
@@ -99,6 +99,19 @@ class DirectoryPayloads(ObjectPayloads):
             _make_durable(path)
         except OSError as error:
             raise PayloadUnwritable(f"cannot write {name}") from error
+
+    def _make_folders_of(self, name: str) -> None:
+        """Never the root, and a folder's first object is directly in it.
+
+        Where a batch's requests are not, the volume is not mounted: its answers would lie beneath it for ever.
+        """
+        first, *deeper = name.split("/")[:-1] or [""]
+        folder = self._root / first
+        if first and not deeper:
+            folder.mkdir(mode=0o700, exist_ok=True)
+        for part in deeper:
+            folder /= part
+            folder.mkdir(mode=0o700, exist_ok=True)
 
     def remove_folder(self, folder: str) -> None:
         try:

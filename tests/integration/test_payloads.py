@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.models import PayloadStoreMark
-from batches.payloads import BatchPayloads, PayloadStoreUnavailable, PayloadUnreadable, open_store
+from batches.payloads import (
+    BatchPayloads,
+    PayloadStoreUnavailable,
+    PayloadUnreadable,
+    PayloadUnwritable,
+    open_store,
+)
 from batches.payloads.database import CHUNK_BYTES
 
 if TYPE_CHECKING:
@@ -54,6 +60,7 @@ def test_a_request_that_is_too_short_is_unreadable(store: BatchPayloads) -> None
 
 
 def test_responses_come_back_byte_for_byte_and_missing_ones_as_none(store: BatchPayloads) -> None:
+    store.put_requests(BATCH, [b"{}"])
     store.put_response(BATCH, idx=1, claim_no=2, body=b'{"x": 1.0}\n')
     assert store.responses(BATCH, [(0, 1), (1, 2), (1, 3)]) == [None, b'{"x": 1.0}\n', None]
 
@@ -76,11 +83,25 @@ def test_a_new_deployment_marks_its_store_once(store: BatchPayloads) -> None:
 
 
 def test_files_and_folders_are_for_the_owner_alone(directory: Path) -> None:
+    open_store().put_requests(BATCH, [b"{}"])
     open_store().put_response(BATCH, idx=0, claim_no=1, body=b"{}")
     paths = [directory, *directory.rglob("*")]
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+def test_an_answer_is_not_written_where_the_requests_are_not(directory: Path) -> None:
+    """The volume is not mounted: what is written beneath it would be found by nobody when it is back."""
+    store = open_store()
+    store.put_requests(BATCH, [b"{}"])
+    directory.rename(directory.with_name("elsewhere"))
+    with pytest.raises(PayloadUnwritable):
+        store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
+    directory.mkdir()
+    with pytest.raises(PayloadUnwritable):
+        store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
+    assert list(directory.iterdir()) == []
 
 
 def test_a_directory_that_lost_its_marker_is_not_the_store(directory: Path) -> None:
