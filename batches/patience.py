@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
-from django.db import InterfaceError, OperationalError, connection
+from django.db import InterfaceError, InternalError, OperationalError, connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +18,12 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 LONGEST_PAUSE_SECONDS = 5.0
-# Django's for statements through its cursors, psycopg's for those of the fast path.
-AWAY = (OperationalError, InterfaceError, psycopg.OperationalError, psycopg.InterfaceError)
+# Django's for statements through its cursors, psycopg's for those of the fast path. Internal errors are of a session
+# that the server ended within a transaction, and of a server that takes no writes any more (failover).
+AWAY = (
+    *(OperationalError, InterfaceError, InternalError),
+    *(psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError),
+)
 
 
 def patiently(do: Callable[[], T]) -> T:

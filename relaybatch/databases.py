@@ -1,13 +1,30 @@
-"""Django's database entry from a URL, without a further package: there is one engine, PostgreSQL."""
+"""Django's database entry from a URL, without a further package, and what each session asks of PostgreSQL."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
+if TYPE_CHECKING:
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
 FORM = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
+# A server whose machine went away without a word is noticed within half a minute, not after TCP's two hours.
+_NOTICE_A_DEAD_SERVER = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+# The other way round: rows that a process of ours has locked are free again when it hangs or its machine is gone.
+# Not by the connection's `options`, which poolers refuse.
+_LET_GO_OF_LOCKS = """
+SELECT set_config('idle_in_transaction_session_timeout', %(lost)s, false),
+    set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+    set_config('tcp_keepalives_count', '4', false)
+"""
 
 
 def database_from_url(url: str) -> dict[str, Any]:
@@ -31,5 +48,13 @@ def database_from_url(url: str) -> dict[str, Any]:
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.
-        "OPTIONS": {"connect_timeout": 10, "prepare_threshold": 3, **options},
+        "OPTIONS": {"connect_timeout": 10, "prepare_threshold": 3, **_NOTICE_A_DEAD_SERVER, **options},
     }
+
+
+def let_go_of_locks(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """For each new session: what holds a transaction open and says nothing is ended as a lost worker is."""
+    from django.conf import settings
+
+    with connection.cursor() as cursor:
+        cursor.execute(_LET_GO_OF_LOCKS, {"lost": f"{settings.RELAY_WORKER_LOST_S}s"})

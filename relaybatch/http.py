@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
-from django.db import InterfaceError, OperationalError
+from django.db import InterfaceError, InternalError, OperationalError
 from django.http import Http404, HttpResponse
 from msgspec import json
 from rest_framework import exceptions
@@ -103,7 +103,7 @@ def _as_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError
     if isinstance(exception, exceptions.APIException | Http404 | PermissionDenied | SuspiciousOperation):
         return _from_framework(exception)
     _log_unexpected(exception, request)
-    if isinstance(exception, OperationalError | InterfaceError):
+    if isinstance(exception, OperationalError | InterfaceError | InternalError):
         return errors.Unavailable(
             "The database does not answer; try again soon.", code="database_unavailable"
         )

@@ -1,9 +1,12 @@
-"""Loads the Celery app with Django, so that tasks find it in every process; and our front for the admin."""
+"""Loads the Celery app with Django, so that tasks find it in every process; sessions; and our front for the admin."""
 
 from __future__ import annotations
 
 from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
+from django.db.backends.signals import connection_created
+
+from relaybatch.databases import let_go_of_locks
 
 
 class WiringConfig(AppConfig):
@@ -12,6 +15,8 @@ class WiringConfig(AppConfig):
 
     def ready(self) -> None:
         from relaybatch import celery  # noqa: F401 -- makes our app the current one
+
+        connection_created.connect(let_go_of_locks)
 
 
 class SiteConfig(AdminConfig):

@@ -1,0 +1,56 @@
+"""Processes that hang, as a stopped one or one on a machine that is gone does: nobody waits for them for long."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.models import BatchItem
+from tests.deployment import wait_for_end, wait_until
+from tests.submissions import chat_body, submit
+from usage.models import UsageEvent
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def test_a_sweeper_that_hangs_loses_its_lock_to_the_next_one(
+    deployment: Deployment, catalog: SimpleNamespace
+) -> None:
+    first = deployment.sweeper()
+    early = submit(catalog, chat_body(), lifetime_seconds=1)
+    wait_for_end(early)
+    first.signal(signal.SIGSTOP)
+    deployment.sweeper()
+    late = submit(catalog, chat_body(), lifetime_seconds=1)
+    wait_for_end(late)
+    first.signal(signal.SIGCONT)
+    wait_until(lambda: "cannot reach the database" in first.log(), first.log)
+    assert first.alive, "it finds out, and waits for the lock"
+
+
+def test_a_worker_that_hangs_while_it_settles_holds_up_nobody_and_its_usage_is_kept(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """It has the batch's lock and the item's row; the server ends its transaction, the sweeper takes the item."""
+    sleeper = deployment.worker(RELAY_FAULT="while_settling:stop@1")
+    deployment.sweeper()
+    batch = submit(catalog, chat_body())
+    wait_for_end(batch)
+    item = BatchItem.objects.get(batch_id=batch.id)
+    assert (item.state, item.error_code) == ("discarded", "worker_lost")
+    sleeper.signal(signal.SIGCONT)
+    late = UsageEvent.objects.filter(batch_id=batch.id, late=True)
+    wait_until(late.exists, sleeper.log)
+    assert late.get().cost_nanos
+    after = submit(catalog, chat_body())
+    wait_for_end(after)
+    assert after.final_counts == {"completed": 1}, "the worker goes on"
+    assert len(upstream.requests) == 2
