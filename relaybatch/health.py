@@ -15,7 +15,7 @@ from django.http import JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from redis import Redis
 
-from batches.payloads import open_store
+from batches.payloads import PayloadStoreUnavailable, open_store
 from relaybatch import errors
 from relaybatch.http import error_answer
 
@@ -106,7 +106,10 @@ def _check_redis() -> None:
 
 
 def _check_payloads() -> None:
-    open_store().check()
+    try:
+        open_store().check_room()
+    except PayloadStoreUnavailable as error:
+        raise NotReady(str(error)) from error
 
 
 CHECKS: dict[str, Callable[[], None]] = {

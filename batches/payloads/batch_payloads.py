@@ -83,6 +83,11 @@ class BatchPayloads:
         if found != expected:
             raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
 
+    def check_room(self) -> None:
+        """`check`, and that nothing is known which would keep payloads from being stored."""
+        self.check()
+        self._store.require_room()
+
     def _agree_on_mark(self) -> str:
         with transaction.atomic():
             value = self._store.read_mark() or secrets.token_hex(16)

@@ -76,6 +76,9 @@ class DatabasePayloads:
     def write_mark(self, mark: str) -> None:
         self.put(MARK, [mark.encode("ascii")])
 
+    def require_room(self) -> None:
+        """The database says so itself when it is asked for anything."""
+
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:
     """The parts' bytes in pieces of CHUNK_BYTES; one empty piece for nothing at all."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARK = ".relaybatch-store"
+LEAST_ROOM_BYTES = 1 << 20
 # What obstore raises; its FileNotFoundError and the like are OSErrors.
 STORE_ERRORS = (BaseError, OSError)
 
@@ -74,6 +75,9 @@ class ObjectPayloads:
     def write_mark(self, mark: str) -> None:
         self.put(MARK, [mark.encode("ascii")])
 
+    def require_room(self) -> None:
+        """An object store has no end, and only a write tells whether one is allowed."""
+
 
 class DirectoryPayloads(ObjectPayloads):
     """A local or mounted directory: folders 0700, files 0600, and synced to disk before they count as stored."""
@@ -112,6 +116,16 @@ class DirectoryPayloads(ObjectPayloads):
         for part in deeper:
             folder /= part
             folder.mkdir(mode=0o700, exist_ok=True)
+
+    def require_room(self) -> None:
+        try:
+            file_system = os.statvfs(self._root)
+        except OSError as error:
+            raise PayloadStoreUnavailable("the payload directory is missing") from error
+        if not os.access(self._root, os.W_OK | os.X_OK):
+            raise PayloadStoreUnavailable("the payload directory is read-only")
+        if file_system.f_bavail * file_system.f_frsize < LEAST_ROOM_BYTES:
+            raise PayloadStoreUnavailable("the payload directory is full")
 
     def remove_folder(self, folder: str) -> None:
         try:

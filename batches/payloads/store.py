@@ -32,3 +32,6 @@ class PayloadStore(Protocol):
         """The marker by which processes see that they share this store; None when there is none yet."""
 
     def write_mark(self, mark: str) -> None: ...
+
+    def require_room(self) -> None:
+        """Raises PayloadStoreUnavailable where it can be told, without writing, that nothing can be stored."""
