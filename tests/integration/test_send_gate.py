@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import SimpleNamespace
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
     from batches.models import Batch
     from tests.upstream import Answer, Upstream
@@ -238,7 +238,7 @@ def test_keys_that_are_refused_for_good_fail_the_item_unless_it_waits(
 class Redis:
     """Where the gate looks for its Redis. Nobody listens there while it is away."""
 
-    def __init__(self, settings: SettingsWrapper) -> None:
+    def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._url = settings.REDIS_URL
 
@@ -255,7 +255,7 @@ class Redis:
 
 
 @pytest.fixture
-def redis(settings: SettingsWrapper) -> Iterator[Redis]:
+def redis(settings: Settings) -> Iterator[Redis]:
     found = Redis(settings)
     yield found
     found.is_back()

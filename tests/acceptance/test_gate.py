@@ -1,0 +1,265 @@
+"""Two real workers share host keys, breakers and rate limits as one would."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db.models import Count, Max, Min, Sum
+
+from batches.models import BatchItem
+from routing.gate import breakers
+from routing.gate.redis import client
+from routing.models import Policy, PolicyHostKey
+from tests import upstream_answers as answers
+from tests.catalog import make_caller, make_catalog
+from tests.deployment import wait_for_end, wait_until
+from tests.limits import limit_policy, select_keys
+from tests.submissions import chat_body, submit
+
+if TYPE_CHECKING:
+    from batches.models import Batch
+    from tests.deployment import Deployment
+    from tests.upstream import Exchange, Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOTS = 8
+WARM_UP_ITEMS = 64
+ARRIVAL_SECONDS = 1.0
+"""By how much later one request may arrive after its admission than another does, on a busy machine."""
+
+
+class Crowd:
+    """An answer of some latency that counts how many are being worked on at once, until just before they are sent."""
+
+    def __init__(self, seconds: float) -> None:
+        self.inside = 0
+        self.most = 0
+        self._seconds = seconds
+        self._lock = threading.Lock()
+
+    def __call__(self, exchange: Exchange) -> None:
+        with self._lock:
+            self.inside += 1
+            self.most = max(self.most, self.inside)
+        try:
+            here = exchange.pause(self._seconds)
+        finally:
+            with self._lock:
+                self.inside -= 1
+        if here:
+            answers.usable()(exchange)
+
+
+def two_workers(deployment: Deployment) -> None:
+    deployment.worker()
+    deployment.worker()
+    deployment.sweeper()
+
+
+def warm_up(catalog: SimpleNamespace, upstream: Upstream) -> None:
+    """A slot's first call reads certificates: on a busy machine it arrives seconds after it was admitted."""
+    upstream.handler = lambda _: answers.after(0.1)
+    wait_for_end(submit(of_another_policy(catalog), *[chat_body()] * WARM_UP_ITEMS))
+    upstream.handler = lambda _: answers.usable()
+
+
+def most_within(upstream: Upstream, seconds: float) -> int:
+    """The most requests in any window that long, by their arrival; without the warm-up."""
+    times = sorted(request.at for request in upstream.requests[WARM_UP_ITEMS:])
+    return max(sum(1 for at in times if start <= at < start + seconds) for start in times)
+
+
+def of_another_policy(catalog: SimpleNamespace) -> SimpleNamespace:
+    """Another caller, whose policy has the same host keys and no limit."""
+    policy = Policy.objects.create(name="unlimited")
+    PolicyHostKey.objects.bulk_create(
+        PolicyHostKey(policy=policy, host_key=host_key) for host_key in catalog.host_keys
+    )
+    return make_caller(SimpleNamespace(**vars(catalog) | {"policy": policy}))
+
+
+def items_per_second(batch: Batch) -> float:
+    of_all = BatchItem.objects.of(batch).aggregate(
+        first=Min("started_at"), last=Max("finished_at"), items=Count("id")
+    )
+    seconds: float = (of_all["last"] - of_all["first"]).total_seconds()
+    return float(of_all["items"]) / seconds
+
+
+def claims(batch: Batch) -> int:
+    return int(BatchItem.objects.of(batch).aggregate(claims=Sum("claim_no"))["claims"])
+
+
+def states(batch: Batch) -> Counter[tuple[str, str]]:
+    return Counter(BatchItem.objects.of(batch).values_list("state", "error_code"))
+
+
+def gate_calls() -> int:
+    stats = client().info("commandstats")
+    return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
+
+
+def state(catalog: SimpleNamespace) -> str:
+    return breakers.states(catalog.host_keys)[0].state
+
+
+def test_a_limit_of_20_in_10_seconds_lets_exactly_20_through_however_the_items_are_spread(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    two_workers(deployment)
+    warm_up(catalog, upstream)
+    limit_policy(catalog, ("requests", 20, 10, "sliding-window"))
+    waiting = submit(catalog, *[chat_body()] * 45, on_rate_limit="wait")
+    failing = submit(catalog, *[chat_body()] * 10)
+    wait_for_end(waiting, failing)
+    assert waiting.final_counts == {"completed": 45}
+    sent = len(upstream.requests[WARM_UP_ITEMS:])
+    assert sent == 45 + states(failing)["completed", ""]
+    assert states(failing)["completed", ""] + states(failing)["discarded", "rate_limited"] == 10
+    assert most_within(upstream, 10 - ARRIVAL_SECONDS) == 20
+    assert most_within(upstream, 20 - ARRIVAL_SECONDS) == 40
+
+
+def test_a_concurrency_limit_is_never_exceeded_and_nearly_used_up(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    limit_policy(catalog, ("concurrency", 3, None, ""))
+    crowd = Crowd(0.05)
+    upstream.handler = lambda _: crowd
+    two_workers(deployment)
+    batch = submit(catalog, *[chat_body()] * 150, on_rate_limit="wait")
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 150}
+    assert crowd.most == 3
+    assert claims(batch) < 250, "few items are published that could only be given back"
+
+
+def test_the_places_of_a_killed_worker_come_back_by_themselves(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    limit_policy(catalog, ("concurrency", 3, None, ""))
+    upstream.handler = lambda _: answers.hang()
+    victim = deployment.worker()
+    deployment.sweeper()
+    batch = submit(catalog, *[chat_body()] * 20, on_rate_limit="wait", max_attempts=2)
+    upstream.wait_for(lambda up: up.inside == 3)
+    victim.kill()
+    crowd = Crowd(0.02)
+    upstream.handler = lambda _: crowd
+    deployment.worker()
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 20}
+    assert crowd.most == 3
+
+
+def test_round_robin_over_three_keys_is_even_to_within_one(
+    deployment: Deployment, transactional_db: None, upstream: Upstream
+) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("one", "two", "three"))
+    select_keys(catalog, "round-robin")
+    two_workers(deployment)
+    wait_for_end(submit(catalog, *[chat_body()] * 100))
+    counts = Counter(request.credential for request in upstream.requests)
+    assert sorted(counts.values()) == [33, 33, 34]
+
+
+def test_a_key_that_answered_401_is_called_by_no_worker_while_its_breaker_is_open(
+    deployment: Deployment, transactional_db: None, upstream: Upstream
+) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("dead", "alive"))
+    upstream.handler = lambda request: (
+        answers.status(401) if request.credential == "dead" else answers.after(0.02)
+    )
+    two_workers(deployment)
+    first = submit(catalog, chat_body())
+    wait_for_end(first)
+    batch = submit(catalog, *[chat_body()] * 100)
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 100}
+    counts = Counter(request.credential for request in upstream.requests)
+    assert counts == {"dead": 1, "alive": 101}
+
+
+def test_half_open_lets_exactly_one_probe_of_all_workers_through(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    held = threading.Event()
+    upstream.script(answers.status(500), answers.held(held))
+    two_workers(deployment)
+    wait_for_end(submit(catalog, chat_body()))
+    batch = submit(catalog, *[chat_body()] * 100)
+    upstream.wait_for(lambda up: up.inside == 1)
+    began = time.monotonic()
+    wait_until(lambda: time.monotonic() - began > 3, str)
+    assert len(upstream.requests) == 2, "while one call tries the key, all others wait"
+    held.set()
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 100}
+
+
+def test_items_wait_at_the_pace_of_the_limit_without_a_busy_loop_and_hold_nobody_up(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    limit_policy(catalog, ("requests", 50, 2, "sliding-window"))
+    free = of_another_policy(catalog)
+    two_workers(deployment)
+    limited = submit(catalog, *[chat_body()] * 200, on_rate_limit="wait")
+    wait_until(lambda: len(upstream.requests) >= 50, lambda: f"{len(upstream.requests)}")
+    before = gate_calls()
+    other = submit(free, *[chat_body()] * 100)
+    wait_for_end(other)
+    assert not limited.ended_at
+    wait_for_end(limited)
+    assert limited.final_counts == {"completed": 200}
+    assert other.final_counts == {"completed": 100}
+    assert items_per_second(limited) <= 50
+    assert claims(limited) < 200 * 3
+    assert gate_calls() - before < 150 * 3 + 100 * 2
+
+
+def test_a_while_of_500s_costs_what_was_under_way_and_the_probes(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    began = time.monotonic()
+    upstream.handler = lambda _: answers.status(500) if time.monotonic() - began < 5 else answers.usable()
+    deployment.worker()
+    deployment.sweeper()
+    began = time.monotonic()
+    batch = submit(catalog, *[chat_body()] * 100)
+    wait_for_end(batch)
+    found = states(batch)
+    probes = 2
+    """2 s and 6 s after the first failure, and the latter finds it well again."""
+    assert found["discarded", "upstream_status"] <= SLOTS + probes
+    assert found["completed", ""] == 100 - found["discarded", "upstream_status"]
+    assert state(catalog) == "closed"
+
+
+def test_a_key_that_is_dead_for_good_fails_a_batch_fast_and_lets_a_waiting_one_wait(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    upstream.handler = lambda _: answers.status(401)
+    two_workers(deployment)
+    failing = submit(catalog, *[chat_body()] * 50)
+    wait_for_end(failing, seconds=15)
+    found = states(failing)
+    assert found["discarded", "upstream_status"] + found["discarded", "no_healthy_keys"] == 50
+    assert found["discarded", "upstream_status"] <= 2 * SLOTS
+    sent = len(upstream.requests)
+    waiting = submit(catalog, *[chat_body()] * 50, on_rate_limit="wait")
+    wait_until(
+        lambda: BatchItem.objects.of(waiting).filter(waiting_reason="breaker_open").count() > SLOTS, str
+    )
+    assert states(waiting).keys() <= {("available", ""), ("running", "")}
+    upstream.handler = lambda _: answers.usable()
+    breakers.reset(catalog.host_keys[0])
+    BatchItem.objects.of(waiting).filter(not_before__isnull=False).update(not_before=waiting.created_at)
+    wait_for_end(waiting)
+    assert waiting.final_counts == {"completed": 50}
+    assert len(upstream.requests) == sent + 50
