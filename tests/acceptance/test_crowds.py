@@ -1,0 +1,171 @@
+"""Many at once: clients that poll while items run, owners that want the same slots, cancels against the last items."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from batches.cancel import cancel_batch
+from batches.execute import execute_item
+from batches.models import BatchItem
+from batches.running import RunningItems
+from relaybatch.ids import uuid7
+from tests import upstream_answers as answers
+from tests.catalog import make_caller
+from tests.deployment import wait_for_end, wait_until
+from tests.races import all_at_once
+from tests.submissions import chat_body, submit
+from tests.web import web_process
+from usage.checking import compare
+from usage.models import UsageEvent
+
+if TYPE_CHECKING:
+    import uuid
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from batches.models import Batch
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+    from tests.web import Web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SLOTS = 8
+WINDOW = 16
+WEB_THREADS = 8
+CLIENTS = 50
+POLLS = 2
+CROWD = {"PGAPPNAME": "crowd"}
+# docs/operations.md gives the sum: a publisher beside the web's threads, three more threads of a worker, one sweeper.
+MOST_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
+_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
+
+
+def polls(web: Web, batch: Batch, headers: dict[str, str]) -> list[int]:
+    """The statuses of a client's calls."""
+    paths = (f"/v1/batches/{batch.id}", f"/v1/batches/{batch.id}/results", "/v1/batches?dialect=relay")
+    return [web.call("GET", path, headers=headers).status for path in paths * POLLS]
+
+
+def sessions() -> int:
+    with connection.cursor() as cursor:
+        cursor.execute(_SESSIONS)
+        return int(cursor.fetchone()[0])
+
+
+def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    upstream.handler = lambda _: answers.after(0.02)
+    deployment.start("worker", **CROWD)
+    deployment.sweeper(**CROWD)
+    with web_process(tmp_path, **CROWD) as web:
+        batch = submit(catalog, *[chat_body()] * 300)
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            asked = [clients.submit(polls, web, batch, catalog.headers) for _ in range(CLIENTS)]
+            most = 0
+            while not all(one.done() for one in asked):
+                most = max(most, sessions())
+        statuses = Counter(status for one in asked for status in one.result())
+        wait_for_end(batch)
+    assert statuses == {200: CLIENTS * 3 * POLLS}
+    assert batch.final_counts == {"completed": 300}
+    assert most <= MOST_SESSIONS
+    assert upstream.max_inside == SLOTS
+    assert upstream.connections <= 3 * SLOTS, "they are kept, and hardly ever opened anew"
+
+
+def test_ten_items_of_another_owner_do_not_wait_for_two_thousand(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """Told by the order in which items ended, so that a slow machine changes nothing."""
+    upstream.handler = lambda _: answers.after(0.01)
+    large = submit(catalog, *[chat_body()] * 2000)
+    deployment.worker()
+    upstream.wait_for(lambda up: len(up.requests) > 100)
+    small = submit(make_caller(catalog), *[chat_body()] * 10)
+    wait_for_end(small)
+    cancel_batch(large)
+    began = (
+        BatchItem.objects.filter(batch_id=small.id)
+        .order_by("started_at")
+        .values_list("started_at", flat=True)[0]
+    )
+    others = BatchItem.objects.filter(batch_id=large.id, state="completed", finished_at__lt=small.ended_at)
+    assert others.filter(finished_at__gt=small.created_at).count() <= 10 * WINDOW
+    assert others.filter(finished_at__gt=began).count() <= 2 * WINDOW, (
+        "twice an equal share, and what was out already"
+    )
+    wait_for_end(large)
+
+
+def test_ten_owners_get_equal_shares(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """When the first of them has half of its items done, nobody is more than 15 % behind it."""
+    upstream.handler = lambda _: answers.after(0.002)
+    batches = [submit(make_caller(catalog), *[chat_body()] * 300) for _ in range(10)]
+    deployment.worker()
+    ids = [batch.id for batch in batches]
+    completed = BatchItem.objects.filter(batch_id__in=ids, state="completed")
+    wait_until(lambda: completed.count() > 2400, lambda: f"{completed.count()}", seconds=120)
+    for batch in batches:
+        cancel_batch(batch)
+    ends = completed.order_by("finished_at", "id").values_list("batch_id", "finished_at")
+    done: Counter[object] = Counter()
+    for batch_id, _ in ends:
+        done[batch_id] += 1
+        if done[batch_id] == 150:
+            break
+    assert min(done[batch_id] for batch_id in ids) >= 150 * 0.85, done
+    wait_for_end(*batches)
+
+
+def test_a_hundred_cancels_against_a_hundred_last_items_leave_no_half_state(
+    catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """Each batch has an item on its way and one that waits. Every second call fails so that it would be retried."""
+    batches = [submit(catalog, chat_body(), chat_body(), max_attempts=2) for _ in range(100)]
+    for start in range(0, 100, 20):
+        race(batches[start : start + 20], upstream)
+    for batch in batches:
+        batch.refresh_from_db()
+        assert batch.ended_at
+        counts = BatchItem.objects.counts_by_batch([batch.id])[batch.id]
+        assert counts == batch.final_counts
+        assert sum(counts.values()) == 2
+        assert set(counts) <= {"completed", "cancelled"}
+        first, second = BatchItem.objects.of(batch)
+        assert second.state == "cancelled"
+        numbers = UsageEvent.objects.filter(batch_id=batch.id).values_list("item_idx", "attempt", "late")
+        assert list(numbers) == [(0, 1, False)]
+        assert (first.attempt, second.attempt) == (1, 0)
+    assert compare().differences == ()
+
+
+def race(batches: list[Batch], upstream: Upstream) -> None:
+    gate = threading.Event()
+    upstream.handler = lambda request: answers.held(
+        gate, answers.usable() if request.number % 2 else answers.status(409)
+    )
+    firsts = BatchItem.objects.filter(batch__in=batches, idx=0)
+    with ThreadPoolExecutor(len(batches)) as workers:
+        running = [workers.submit(run, item.id) for item in firsts]
+        upstream.wait_for(lambda up: up.inside == len(batches))
+        all_at_once([gate.set, *(functools.partial(cancel_batch, batch) for batch in batches)])
+        for one in running:
+            one.result()
+
+
+def run(item_id: uuid.UUID) -> None:
+    try:
+        execute_item(item_id, running=RunningItems(uuid7()))
+    finally:
+        connection.close()
