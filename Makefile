@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`. Both need Python 3.11+ and make, nothing else.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser check fmt bench schema lock clean lint types install python
+.PHONY: help run test test-browser check fmt bench chaos schema lock clean lint types install python
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
@@ -11,17 +11,19 @@ HOME_DIR := $(or $(RELAYBATCH_HOME),.relaybatch)
 LOCKED := requirements.txt requirements-dev.txt
 UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
-# The type checker reads the settings, which ask for these; it connects to nothing.
+# For who reads the settings and connects to nothing in them: the type checker, the schema, the chaos.
 FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
 PYTEST := $(BIN)/python -m pytest -q -n auto
 
 help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
 	@echo "make test    everything that CI checks"
+	@echo "make test-sdks  other versions and languages of the SDKs, and tools on top of them"
 	@echo "make check   the fast part of it"
 	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
 	@echo "make bench   measure speed and memory on this machine"
+	@echo "make chaos   harm a deployment of its own, and check that nothing is lost (SECONDS=120 SEED=…)"
 	@echo "make schema  write docs/openapi.yaml anew"
 	@echo "make lock    pin the packages anew"
 	@echo "make clean   remove the demo's data and the caches"
@@ -32,6 +34,10 @@ run: install
 test: lint types
 	@echo "tests: on a private PostgreSQL and Redis"
 	@$(PYTEST)
+
+test-sdks: install
+	@echo "clients: each in an environment of its own, kept in ~/.cache/relaybatch-sdks"
+	@$(PYTEST) tests/sdks/each_client.py
 
 check: lint types
 	@echo "tests: the fast ones"
@@ -58,6 +64,9 @@ fmt: install
 
 bench: install
 	@$(BIN)/python -m bench
+
+chaos: install
+	@$(FOR_TYPES) $(BIN)/python manage.py chaos --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
 
 schema: install
 	@echo "schema: docs/openapi.yaml"

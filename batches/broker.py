@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from celery import current_app
-from kombu.exceptions import BatchPublishError, OperationalError  # type: ignore[attr-defined] -- newer than the stubs
+from kombu.exceptions import BatchPublishError, OperationalError  # type: ignore[attr-defined]
 from redis.exceptions import RedisError
 
 if TYPE_CHECKING:

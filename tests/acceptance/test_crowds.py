@@ -159,7 +159,8 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
     with ThreadPoolExecutor(len(batches)) as workers:
         running = [workers.submit(run, item.id) for item in firsts]
         upstream.wait_for(lambda up: up.inside == len(batches))
-        all_at_once([gate.set, *(functools.partial(cancel_batch, batch) for batch in batches)])
+        cancels = [functools.partial(cancel_batch, batch) for batch in batches]
+        all_at_once([gate.set, *cancels])
         for one in running:
             one.result()
 

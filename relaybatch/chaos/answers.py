@@ -1,0 +1,79 @@
+"""What the upstream answers: valid bodies of three APIs, each with a usage that no other answer has, and failures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+FIRST_INPUT = 1_000
+"""`input` tokens of answer 0. Answer n states n more, so an event's tokens say which answer they are from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One way to answer. `final`: the attempt must end with it; else another key may be tried.
+
+    `usable`: a whole answer of this kind completes the item.
+    """
+
+    status: int
+    final: bool
+    usable: bool = False
+
+
+KINDS = {
+    "well": Kind(200, final=True, usable=True),
+    "slow": Kind(200, final=True, usable=True),
+    "no usage": Kind(200, final=True, usable=True),
+    "hanging": Kind(0, final=True),
+    "cut": Kind(200, final=False),
+    "reset": Kind(0, final=False),
+    "closed": Kind(0, final=False),
+    "garbage": Kind(200, final=True),
+    "list": Kind(200, final=True),
+    "400": Kind(400, final=True),
+    "409": Kind(409, final=True),
+    "403": Kind(403, final=False),
+    "429": Kind(429, final=False),
+    "500": Kind(500, final=False),
+    "502": Kind(502, final=False),
+    "529": Kind(529, final=False),
+}
+
+
+def tokens_of(number: int) -> tuple[int, int]:
+    """Input and output of the answer with this number."""
+    return FIRST_INPUT + number, 1 + number % 97
+
+
+def usable_body(path: str, number: int, *, with_usage: bool) -> bytes:
+    """Odd on purpose: blanks, a number beyond 64 bits, an escaped NUL, U+2028. It must come back byte for byte."""
+    tokens_in, tokens_out = tokens_of(number)
+    if path.endswith("/responses"):
+        usage = f'{{"input_tokens": {tokens_in}, "output_tokens": {tokens_out}}}'
+        shape = '"object": "response", "status": "completed", "output": []'
+    elif path.endswith("/messages"):
+        usage = f'{{"input_tokens": {tokens_in}, "output_tokens": {tokens_out}}}'
+        shape = '"type": "message", "role": "assistant", "content": [{"type": "text", "text": "yes"}]'
+    else:
+        usage = f'{{"prompt_tokens": {tokens_in}, "completion_tokens": {tokens_out}}}'
+        shape = '"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "yes"}}]'
+    odd = '"odd":[1.0, 1180591620717411303424,"\\u0000\u2028é" ]'
+    told = f', "usage" : {usage}' if with_usage else ""
+    return f'{{ "id": "answer-{number}", {shape}, {odd}{told} }}'.encode()
+
+
+def error_body(status: int) -> bytes:
+    if status == 502:
+        return b"<html><body>Bad gateway</body></html>"
+    return json.dumps({"error": {"message": f"chaos {status}", "type": "chaos", "code": None}}).encode()
+
+
+def head(status: int, length: int, headers: dict[str, str]) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status} Chaos",
+        "Content-Type: application/json",
+        f"Content-Length: {length}",
+        *(f"{name}: {value}" for name, value in headers.items()),
+    ]
+    return "\r\n".join([*lines, "", ""]).encode()
