@@ -58,6 +58,11 @@ class Browser:
     def title(self) -> str:
         return str(self._get("title"))
 
+    def is_filled(self) -> bool:
+        """Nothing that the page fetches afterwards is outstanding."""
+        script = "return !document.querySelector('[data-fill]:not([data-filled])')"
+        return bool(self._post("execute/sync", {"script": script, "args": []}))
+
     def console_errors(self) -> list[str]:
         """What the console holds since it was last asked, of the levels of an error."""
         entries = self._post("se/log", {"type": "browser"})

@@ -64,11 +64,14 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
         )
         return list(groups)
 
-    def summed_by_time(self, columns: Sequence[str], *, interval: str, limit: int) -> list[dict[str, Any]]:
+    def summed_by_time(
+        self, columns: Sequence[str], *, interval: str, limit: int, durations: bool = True
+    ) -> list[dict[str, Any]]:
         """`event_sums()` a group and `bucket` of time (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""
         bucket = Trunc("at", _TRUNCATED[interval], tzinfo=UTC)
         buckets = self.order_by().annotate(bucket=bucket).values(*columns, "bucket")
-        return list(buckets.annotate(**event_sums()).order_by(*columns, "bucket")[:limit])
+        sums = event_sums(durations=durations)
+        return list(buckets.annotate(**sums).order_by(*columns, "bucket")[:limit])
 
 
 class UsageEvent(models.Model):

@@ -58,6 +58,13 @@ class LargeChangeList(ChangeList):
         """What a page's rows show beside their columns is fetched here, for all of them together."""
 
 
+class UnreadChangeList(ChangeList):
+    """Narrows like the list, and reads none of it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        return
+
+
 class LargeListPage(ReadOnlyPage):
     """Rows come newest first, by an index, and cannot be sorted by anything else."""
 

@@ -11,6 +11,7 @@ import pytest
 from routing.models import User
 from tests.admin import ANSWER, make_world
 from tests.browser import INSTALLED, browser
+from tests.deployment import wait_until
 from tests.web import web_process
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def test_an_operator_looks_at_batches_an_item_and_usage(tmp_path: Path, artefact
         log_in(chromium, web.origin)
         for name, path, words in pages(world):
             chromium.open(f"{web.origin}{path}")
+            wait_until(chromium.is_filled, lambda: chromium.text("body"))
             assert words.lower() in chromium.text("body").lower(), name  # styles may show capitals
             assert chromium.console_errors() == [], name
             chromium.screenshot(artefacts / f"{name}.png")

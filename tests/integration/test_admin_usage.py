@@ -6,9 +6,11 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 
-from tests.admin import make_world, owner
+from routing.models import User
+from tests.admin import logged_in, make_world, owner, viewer
 from tests.integration.usage_rows import draft
 from usage.ledger import record_many
 from usage.models import UsageEvent
@@ -16,7 +18,6 @@ from usage.models import UsageEvent
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from django.test import Client
     from pytest_django import DjangoAssertNumQueries
 
 pytestmark = pytest.mark.django_db
@@ -32,22 +33,27 @@ def listed(client: Client, **query: Any) -> Any:
     return client.get(EVENTS, query).context["cl"]
 
 
+def report(client: Client, **query: Any) -> Any:
+    return client.get(f"{EVENTS}totals/", query).context["report"]
+
+
 def test_the_list_has_the_totals_of_what_is_chosen(world: SimpleNamespace) -> None:
     client = owner()
-    assert listed(client).totals == {
-        "requests": "2",
-        "errors": "1",
-        "unpriced": "1",
-        "cost": "0.00054 USD",
-        "tokens_in": "100",
-        "tokens_out": "50",
+    assert report(client).figures == {
+        "Requests": "2",
+        "Errors": "1",
+        "Tokens in": "100",
+        "Tokens out": "50",
+        "Cost": "0.00054 USD",
+        "Unpriced": "1",
     }
-    assert listed(client, status_class="2xx").totals["requests"] == "1"
+    assert report(client, status_class="2xx").figures["Requests"] == "1"
+    assert report(client, model="nothing").figures["Cost"] == "0.00 USD"
 
 
 def test_the_charts_have_a_bar_for_each_interval_with_events(world: SimpleNamespace) -> None:
     UsageEvent.objects.filter(status=429).update(at=timezone.now() - timedelta(hours=5))
-    requests, cost = listed(owner()).charts
+    requests, cost = report(owner()).charts
     assert [len(chart.bars) for chart in (requests, cost)] == [2, 2]
     assert (requests.most, cost.most) == ("1", "0.00054")
     earlier, later = requests.bars
@@ -87,3 +93,23 @@ def test_the_list_needs_as_many_queries_for_many_events_as_for_few(
     client = owner()
     with django_assert_max_num_queries(7):
         assert len(listed(client).result_list) == 100
+
+
+def test_the_totals_come_in_one_query_of_a_page_or_of_a_part_of_one(
+    world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    client = owner()
+    with django_assert_max_num_queries(3):
+        part = client.get(f"{EVENTS}totals/", headers={"X-Requested-With": "fetch"}).content.decode()
+    assert part.strip().startswith("<div")
+    page = client.get(f"{EVENTS}totals/").content.decode()
+    assert page.startswith("<!DOCTYPE html>")
+    assert f'data-fill="{EVENTS}totals/?since=7d"' in client.get(EVENTS, {"since": "7d"}).content.decode()
+
+
+def test_the_totals_are_for_those_who_may_see_the_events(world: SimpleNamespace) -> None:
+    assert viewer().get(f"{EVENTS}totals/").status_code == 200
+    assert Client().get(f"{EVENTS}totals/").status_code == 302
+    nobody = User.objects.create_user(username="nobody", is_staff=True)
+    assert logged_in(nobody).get(f"{EVENTS}totals/").status_code == 403
+    assert owner().get(f"{EVENTS}totals/", {"owner__startswith": "a"}).status_code == 400

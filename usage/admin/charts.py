@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from datetime import datetime, timedelta
 
 WIDTH, HEIGHT = 640, 120
 _GAP = 0.15
@@ -55,7 +55,7 @@ def chart(
     shown: Callable[[int], str],
     marked: Callable[[dict[str, Any]], int] = lambda _: 0,
 ) -> Chart:
-    """`points` as a series has them: with `at`, and none where nothing happened."""
+    """`points`: with the `bucket` of time that each stands for, and none where nothing happened."""
     most = max((value(point) for point in points), default=0)
     return Chart(
         title=title,
@@ -74,7 +74,7 @@ def _share(value: int, most: int) -> float:
 
 
 def _bar(point: dict[str, Any], *, span: Span, share: float, low: float) -> Bar:
-    at = datetime.fromisoformat(point["at"])
+    at: datetime = point["bucket"]
     slot = WIDTH * (span.step / (span.end - span.start))
     left = WIDTH * ((at - span.start) / (span.end - span.start))
     # The first interval began before the time that is asked for.

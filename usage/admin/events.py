@@ -1,28 +1,27 @@
-"""Usage events: what each attempt did and cost, with the totals and charts of what is chosen."""
+"""Usage events: what each attempt did and cost, and what those chosen add up to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django.conf import settings
 from django.contrib import admin
-from django.utils import timezone
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 
 from routing.admin.cells import two_lines
-from routing.admin.large_lists import LargeChangeList, LargeListPage
+from routing.admin.large_lists import LargeChangeList, LargeListPage, UnreadChangeList
 from routing.amounts import shown_amount
-from usage.admin.charts import Chart, Span, chart
 from usage.admin.filters import FILTERS, chosen_window
-from usage.filters import INTERVALS, EventFilter, ReportQuery
+from usage.admin.report import report
 from usage.models import UsageEvent
-from usage.reports import timeseries
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest
+    from django.contrib.admin.views.main import ChangeList
+    from django.http import HttpRequest, HttpResponse
     from django.utils.safestring import SafeString
-
-    from usage.admin.filters import Window
-    from usage.models import UsageEventQuerySet
 
 _COLUMNS = (
     *("id", "at", "source", "late", "public_batch_id", "item_idx", "custom_id", "attempt"),
@@ -34,23 +33,8 @@ _COLUMNS = (
 )
 
 
-class EventChangeList(LargeChangeList):
-    """Its totals and charts are those of the rows chosen, not of the page."""
-
-    totals: dict[str, str]
-    charts: tuple[Chart, ...]
-
-    def get_results(self, request: HttpRequest) -> None:
-        super().get_results(request)
-        self.window = chosen_window(request)
-        points = _points(self.queryset, self.window)
-        self.totals = _totals(points)
-        self.charts = _charts(points, self.window)
-
-
 @admin.register(UsageEvent)
 class UsageEventPage(LargeListPage):
-    changelist = EventChangeList
     change_list_template = "admin/usage/usageevent/change_list.html"
     list_display = (
         *("at_shown", "shown_model", "status", "error_kind", "tokens", "cost", "duration", "project"),
@@ -61,6 +45,36 @@ class UsageEventPage(LargeListPage):
     ordering = ("-at", "-id")
     fields = _COLUMNS
     readonly_fields = _COLUMNS
+
+    def get_urls(self) -> list[Any]:
+        totals = path("totals/", self.admin_site.admin_view(self.totals), name="usage_usageevent_totals")
+        return [totals, *super().get_urls()]
+
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
+        asked = request.resolver_match.url_name if request.resolver_match else ""
+        return UnreadChangeList if asked == "usage_usageevent_totals" else LargeChangeList
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        totals = f"{reverse('admin:usage_usageevent_totals')}?{request.GET.urlencode()}"
+        return super().changelist_view(request, {"totals": totals, **(extra_context or {})})
+
+    def totals(self, request: HttpRequest) -> HttpResponse:
+        """What the events of the same query add up to. A request of its own: a million of them take longer than a
+        page of them."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        try:
+            chosen = self.get_changelist_instance(request).queryset
+        except IncorrectLookupParameters:
+            raise Http404 from None
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": "Totals",
+            "report": report(chosen, chosen_window(request)),
+            "is_fragment": request.headers.get("X-Requested-With") == "fetch",
+        }
+        return TemplateResponse(request, "admin/usage/usageevent/totals.html", context)
 
     def shows_all(self, request: HttpRequest) -> bool:
         return False
@@ -95,49 +109,3 @@ class UsageEventPage(LargeListPage):
         item = "" if event.item_idx is None else f"item {event.item_idx}, "
         late = ", late" if event.late else ""
         return two_lines(event.public_batch_id, f"{item}attempt {event.attempt}{late}")
-
-
-def _points(events: UsageEventQuerySet, window: Window) -> list[dict[str, Any]]:
-    """The series that the usage API would answer; the events are narrowed already."""
-    query = ReportQuery(
-        filter=EventFilter(columns={}), groups=(), start=None, end=timezone.now(), interval=window.interval
-    )
-    rows = timeseries(events, query=query)["rows"]
-    points: list[dict[str, Any]] = rows[0]["points"] if rows else []
-    return points
-
-
-def _totals(points: list[dict[str, Any]]) -> dict[str, str]:
-    sums = {
-        name: sum(point[name] for point in points)
-        for name in ("requests", "errors", "unpriced", "cost_nanos")
-    }
-    read = ("input", "cache_read", "cache_write")
-    return {
-        **{name: f"{sums[name]:,}" for name in ("requests", "errors", "unpriced")},
-        "cost": f"{shown_amount(sums['cost_nanos'])} {settings.RELAY_CURRENCY}",
-        "tokens_in": f"{sum(point['tokens'].get(meter, 0) for point in points for meter in read):,}",
-        "tokens_out": f"{sum(point['tokens'].get('output', 0) for point in points):,}",
-    }
-
-
-def _charts(points: list[dict[str, Any]], window: Window) -> tuple[Chart, ...]:
-    now = timezone.now()
-    span = Span(start=now - window.length, end=now, step=INTERVALS[window.interval][0])
-    return (
-        chart(
-            "Requests",
-            points,
-            span=span,
-            value=lambda point: int(point["requests"]),
-            marked=lambda point: int(point["errors"]),
-            shown=lambda most: f"{most:,}",
-        ),
-        chart(
-            f"Cost in {settings.RELAY_CURRENCY}",
-            points,
-            span=span,
-            value=lambda point: int(point["cost_nanos"]),
-            shown=shown_amount,
-        ),
-    )

@@ -1,0 +1,70 @@
+"""What the events chosen add up to, as figures and as charts over time: one query for all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.utils import timezone
+
+from routing.amounts import shown_amount
+from usage.admin.charts import Chart, Span, chart
+from usage.filters import INTERVALS, POINTS_MOST
+
+if TYPE_CHECKING:
+    from usage.admin.filters import Window
+    from usage.models import UsageEventQuerySet
+
+_READ = ("sum_input", "sum_cache_read", "sum_cache_write")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """`figures`: what it is -> how much, in words."""
+
+    window: Window
+    figures: dict[str, str]
+    charts: tuple[Chart, ...]
+
+
+def report(events: UsageEventQuerySet, window: Window) -> Report:
+    """Of events that have been narrowed to the window already."""
+    points = events.summed_by_time((), interval=window.interval, limit=POINTS_MOST, durations=False)
+    return Report(window=window, figures=_figures(points), charts=_charts(points, window))
+
+
+def _figures(points: list[dict[str, Any]]) -> dict[str, str]:
+    def total(*names: str) -> int:
+        return sum(int(point[name] or 0) for point in points for name in names)
+
+    return {
+        "Requests": f"{total('requests'):,}",
+        "Errors": f"{total('errors'):,}",
+        "Tokens in": f"{total(*_READ):,}",
+        "Tokens out": f"{total('sum_output'):,}",
+        "Cost": f"{shown_amount(total('cost'))} {settings.RELAY_CURRENCY}",
+        "Unpriced": f"{total('unpriced'):,}",
+    }
+
+
+def _charts(points: list[dict[str, Any]], window: Window) -> tuple[Chart, ...]:
+    now = timezone.now()
+    span = Span(start=now - window.length, end=now, step=INTERVALS[window.interval][0])
+    return (
+        chart(
+            "Requests",
+            points,
+            span=span,
+            value=lambda point: int(point["requests"]),
+            marked=lambda point: int(point["errors"]),
+            shown=lambda most: f"{most:,}",
+        ),
+        chart(
+            f"Cost in {settings.RELAY_CURRENCY}",
+            points,
+            span=span,
+            value=lambda point: int(point["cost"] or 0),
+            shown=shown_amount,
+        ),
+    )
