@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
+from routing.admin.breakers import BreakersPage
 from routing.admin.checked import CheckedForm
-from routing.admin.named import NamedPage
 from routing.models import HostKey
 from routing.secrets import SecretError, encrypt
 
@@ -67,7 +67,7 @@ class HostKeyForm(CheckedForm):
 
 
 @admin.register(HostKey)
-class HostKeyPage(NamedPage):
+class HostKeyPage(BreakersPage):
     form = HostKeyForm
     fields = ("name", "host", "env_name", "secret", "rate_limit", "enabled")
     list_display = ("name", "host", "source", "enabled")
