@@ -86,4 +86,4 @@ def _shown(value: float | None, unit: str) -> str:
     if value is None:
         return "n/a"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:.{digits}f} {unit}"
+    return f"{value:.{digits}f} {unit}".rstrip()

@@ -42,6 +42,12 @@ def cpu_seconds(pid: int) -> float:
     return total
 
 
+def machine_cpu_seconds() -> float:
+    """Of everybody on this machine since it started."""
+    times = psutil.cpu_times()
+    return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
+
+
 class Memory:
     """How far a process's memory rises. None where the system does not tell the peak."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import statistics
 import threading
 import time
@@ -14,7 +15,7 @@ from django.db.models import Max, Min
 
 from batches.models import BatchItem
 from bench.figures import Figure, require
-from bench.meters import Statements, commands, cpu_seconds
+from bench.meters import Statements, commands, cpu_seconds, machine_cpu_seconds
 from bench.work import clear, item_body, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
@@ -79,14 +80,18 @@ class _Case:
 
     def _round(self) -> tuple[float, list[Figure]]:
         cpu = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
+        machine, ourselves, began = machine_cpu_seconds(), time.process_time(), time.perf_counter()
         self._statements.begin()
         sent = commands(self._redis)
         batch = _run(self._place, self._web, items=ITEMS, delay_ms=self._delay_ms)
         used = {name: cpu_seconds(pid) - cpu[name] for name, pid in self._pids.items()}
+        seconds = time.perf_counter() - began
+        others = machine_cpu_seconds() - machine - sum(used.values()) - (time.process_time() - ourselves)
         counted = self._statements.counted()
         told = commands(self._redis)
         return _rate(batch), [
             _cpu_figure(used),
+            _others_figure(others / seconds),
             *_statement_figures(counted),
             _command_figure({name: calls - sent.get(name, 0) for name, calls in told.items()}),
         ]
@@ -146,6 +151,11 @@ def _cpu_figure(used: dict[str, float]) -> Figure:
     per_item = {name: seconds * 1000 / ITEMS for name, seconds in used.items()}
     parts = ", ".join(f"{name} {milliseconds:.2f}" for name, milliseconds in per_item.items())
     return Figure(name="  processor time an item", value=sum(per_item.values()), unit="ms", note=parts)
+
+
+def _others_figure(processors: float) -> Figure:
+    note = f"of {os.cpu_count()}; with much of it, the rates say little"
+    return Figure(name="  processors that others kept busy", value=processors, unit="", note=note)
 
 
 def _statement_figures(counted: dict[str, tuple[int, float]]) -> list[Figure]:
