@@ -133,9 +133,9 @@ class Callers:
             self.done["deleted"] += bool(reply and reply.status < 300)
 
     def _retry(self) -> None:
-        ended = [order for order in self._known() if self._watching.has_ended(order)]
-        if ended:
-            order = self._chance.choice(ended)
+        failed = [order for order in self._known() if self._watching.has_failed(order)]
+        if failed:
+            order = self._chance.choice(failed)
             self.retried.add(order.tag)
             reply = self._call(order, "POST", "/retry")
             self.done["retried"] += bool(reply and reply.status == CREATED[order.dialect])
@@ -151,9 +151,8 @@ class Callers:
         self._web.call(self._chance, "GET", path + query[dialect], owner=self._chance.choice(list(OWNERS)))
 
     def _call(self, order: Order, method: str, rest: str) -> Reply | None:
-        # The retry has one path for all dialects.
-        path = "/v1/batches" if rest == "/retry" else order.path
-        return self._web.call(self._chance, method, f"{path}/{order.public_id}{rest}", owner=order.owner)
+        path = f"{order.path}/{order.public_id}{rest}"
+        return self._web.call(self._chance, method, path, owner=order.owner)
 
     def _known(self) -> list[Order]:
         return [order for order in self.orders if order.public_id and not order.deleted]

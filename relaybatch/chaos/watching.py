@@ -72,6 +72,7 @@ class Watching:
         self._findings = findings
         self._chance = random.Random(f"watching {seed}")
         self._ended: set[uuid.UUID] = set()
+        self._failed: set[uuid.UUID] = set()
         self._final_of: dict[uuid.UUID, int] = {}
         self._total_of: dict[uuid.UUID, int] = {}
         self._shown: dict[uuid.UUID, dict[int, str]] = {}
@@ -93,6 +94,10 @@ class Watching:
 
     def has_ended(self, order: Order) -> bool:
         return bool(order.public_id) and order.row_id in self._ended
+
+    def has_failed(self, order: Order) -> bool:
+        """It has ended, with failed items."""
+        return self.has_ended(order) and order.row_id in self._failed
 
     def may_be_deleted(self, order: Order) -> bool:
         """It has ended, and all of its items were seen so."""
@@ -136,6 +141,8 @@ class Watching:
             open_items += counts.get("available", 0) + counts.get("running", 0)
             if ended:
                 self._ended.add(batch)
+            if counts.get("discarded"):
+                self._failed.add(batch)
         self.open_items = open_items
         row = database.execute(_SESSIONS).fetchone()
         self.most_sessions = max(self.most_sessions, row[0] if row else 0)

@@ -1,0 +1,105 @@
+"""Both servers away for seconds, one after the other, while a large batch runs on a deployment of its own."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import redis
+
+from relaybatch.chaos.catalog import MODELS
+from relaybatch.chaos.findings import Findings
+from relaybatch.chaos.place import Place, forget, open_place
+from relaybatch.chaos.web import Web
+from relaybatch.quickstart.interruption import Interruption
+from tests.deployment import wait_until
+from tests.submissions import chat_body
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ITEMS = 1000
+OUTAGE_SECONDS = 6.0
+PAUSE_SECONDS = 10.0
+_CUT = b"""
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+WHERE application_name <> 'chaos' AND backend_type = 'client backend'
+"""
+_FINAL = "SELECT count(*) FROM batches_batchitem WHERE finished_at IS NOT NULL"
+_STATES = "SELECT state, count(*) FROM batches_batchitem GROUP BY state"
+
+
+def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_item_is_sent_once(
+    tmp_path: Path,
+) -> None:
+    try:
+        with open_place(tmp_path / "home", seed=1, interruption=Interruption()) as place:
+            submit(place)
+            for share, outage in (
+                (0.1, redis_emptied),
+                (0.2, redis_away),
+                (0.5, sessions_cut),
+                (0.7, postgres_away),
+            ):
+                wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
+                outage(place)
+                before = final(place)
+                wait_until(
+                    lambda before=before: final(place) > before or final(place) == ITEMS,  # type: ignore[misc]
+                    lambda: f"{states(place)}",
+                    seconds=PAUSE_SECONDS,
+                )
+            wait_until(lambda: final(place) == ITEMS, lambda: f"{states(place)}", seconds=60)
+            assert states(place) == {"completed": ITEMS}
+            sends = Counter(served.item for served in place.upstream.served)
+            assert len(sends) == ITEMS
+            assert set(sends.values()) == {1}
+    finally:
+        forget(tmp_path / "home")
+
+
+def submit(place: Place) -> None:
+    body = b'{"shape":"openai","requests":[' + b",".join([chat_body(model=MODELS["openai"])] * ITEMS) + b"]}"
+    reply = Web(place, Findings()).call(random.Random(1), "POST", "/v1/batches", owner="ana", body=body)
+    assert reply is not None
+    assert json.loads(reply.body)["total_items"] == ITEMS
+
+
+def final(place: Place) -> int:
+    with place.database() as database:
+        row = database.execute(_FINAL).fetchone()
+    return int(str(row[0])) if row else 0
+
+
+def states(place: Place) -> dict[str, object]:
+    with place.database() as database:
+        return {str(state): count for state, count in database.execute(_STATES).fetchall()}
+
+
+def redis_emptied(place: Place) -> None:
+    with redis.Redis.from_url(place.servers.redis_url) as client:
+        client.flushall()
+
+
+def redis_away(place: Place) -> None:
+    away(place.servers.redis.kill, place.servers.redis.start)
+
+
+def sessions_cut(place: Place) -> None:
+    with place.database() as database:
+        database.execute(_CUT)
+
+
+def postgres_away(place: Place) -> None:
+    away(place.servers.postgres.kill, place.servers.postgres.start)
+
+
+def away(kill: Callable[[], None], start: Callable[[], None]) -> None:
+    kill()
+    end = time.monotonic() + OUTAGE_SECONDS
+    wait_until(lambda: time.monotonic() > end, lambda: "time stands still")
+    start()
