@@ -1,0 +1,97 @@
+"""What a call costs before and after it goes upstream: the gate's scripts, and the look at the caller."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from bench.figures import Figure, require
+from bench.meters import commands
+from routing.call import Caller, Tokens
+from routing.gate.passage import Passage
+from routing.gate.plan import encode_plan
+from routing.gate.redis import client
+from routing.gate.verdicts import GOOD
+from routing.recheck import recheck
+from routing.route import Choice, Rule, UsableKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import SimpleNamespace
+
+    from bench.place import Place
+
+CALLS = 2_000
+MOST_ROUND_TRIPS = 2
+
+_USED = Tokens(input=900, output=100)
+_REQUESTS = Rule("requests", 1_000_000, 60, "sliding-window")
+_CASES: tuple[tuple[str, int, tuple[Rule, ...]], ...] = (
+    ("one key, no limit", 1, ()),
+    ("round robin over 3 keys, no limit", 3, ()),
+    ("requests in a sliding window", 1, (_REQUESTS,)),
+    (
+        "requests, tokens in a bucket, concurrency",
+        1,
+        (_REQUESTS, Rule("tokens", 10**12, 60, "token-bucket"), Rule("concurrency", 100, None, "")),
+    ),
+)
+
+
+def figures(place: Place) -> list[Figure]:
+    caller = _caller(place.catalog)
+    ping = _microseconds(client().ping)
+    look = Figure(name="re-check of the caller", value=_microseconds(lambda: recheck(caller)), unit="µs")
+    return [look, *(_figure(name, keys, rules, ping=ping) for name, keys, rules in _CASES)]
+
+
+def _figure(name: str, keys: int, rules: tuple[Rule, ...], *, ping: float) -> Figure:
+    choice = _choice(name, keys, rules)
+
+    def call() -> None:
+        passage = Passage(rules=rules, deadline=time.monotonic() + 60)
+        passage.enter(choice)
+        passage.verdict, passage.sent = GOOD, True
+        passage.leave(_USED)
+
+    call()
+    before = commands(client())
+    microseconds = _microseconds(call)
+    trips = (commands(client())["evalsha"] - before["evalsha"]) / CALLS
+    require(trips <= MOST_ROUND_TRIPS, f"{name}: {trips} round trips a call")
+    note = f"{trips:.0f} round trip{'s' if trips > 1 else ''}; beside it a bare PING"
+    return Figure(name=f"gate: {name}", value=microseconds, unit="µs", reference=ping, note=note)
+
+
+def _microseconds(do: Callable[[], object]) -> float:
+    """The median of single calls."""
+    took = []
+    for _ in range(CALLS):
+        began = time.perf_counter()
+        do()
+        took.append(time.perf_counter() - began)
+    return statistics.median(took) * 1e6
+
+
+def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> Choice:
+    keys = tuple(
+        UsableKey(id=f"{name} {number}", name="", secret=f"{name} {number}") for number in range(count)
+    )
+    plan = encode_plan(policy=name, host="bench", selection="round-robin", rules=rules, keys=keys)
+    return Choice(
+        host="bench", base_url="", adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
+    )
+
+
+def _caller(catalog: SimpleNamespace) -> Caller:
+    return Caller(
+        owner=catalog.relay_key.key_hash,
+        credential_kind="key",
+        credential_id=str(catalog.relay_key.id),
+        principal_kind="serviceaccount",
+        principal_id=str(catalog.service_account.id),
+        policy_id=catalog.policy.id,
+        project_id=catalog.project.id,
+        team_id=catalog.team.id,
+    )
