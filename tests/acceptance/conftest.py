@@ -8,6 +8,7 @@ from django.conf import settings
 
 from tests.catalog import make_catalog
 from tests.deployment import Deployment
+from tests.web import web_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from tests.upstream import Upstream
+    from tests.web import Web
 
 
 @pytest.fixture
@@ -29,3 +31,10 @@ def deployment(transactional_db: None, tmp_path: Path) -> Iterator[Deployment]:
     client.close()
     with Deployment(tmp_path) as deployment:
         yield deployment
+
+
+@pytest.fixture
+def web(transactional_db: None, tmp_path: Path) -> Iterator[Web]:
+    """Gone before the tables are emptied."""
+    with web_process(tmp_path) as web:
+        yield web

@@ -1,0 +1,109 @@
+"""Other clients than the one in requirements-dev.txt, each in an environment of its own: `make test-sdks`.
+
+A client is a script in `clients/` that fails when something is not as it should be. Its packages are pinned beside it,
+and kept below $XDG_CACHE_HOME/relaybatch-sdks from one run to the next.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import prompted
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+    from tests.web import Web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+HERE = Path(__file__).parent
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaybatch-sdks"
+INSTALL_SECONDS, RUN_SECONDS = 600, 120
+# The name of its requirements, and its script.
+PYTHON_CLIENTS = (
+    ("anthropic-0", "anthropic_sdk.py"),
+    ("anthropic-1", "anthropic_sdk.py"),
+    ("instructor", "instructor_batches.py"),
+    ("any-llm", "any_llm_batches.py"),
+)
+NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
+
+
+@pytest.fixture
+def environment(
+    web: Web, deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> dict[str, str]:
+    """What a client needs to know of a running service. Nothing else of ours is in its way."""
+    upstream.handler = prompted.answer
+    deployment.worker()
+    deployment.sweeper()
+    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
+    return kept | {
+        "URL": web.origin,
+        "RELAY_KEY": catalog.relay_key_value,
+        "ODD": "line\u2028para\u2029next\u0085",
+    }
+
+
+@pytest.mark.parametrize(("requirements", "script"), PYTHON_CLIENTS, ids=[name for name, _ in PYTHON_CLIENTS])
+def test_a_python_client_runs_batches_to_their_end(
+    environment: dict[str, str], requirements: str, script: str
+) -> None:
+    python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
+    _run([str(python), "-W", "ignore", str(HERE / "clients" / script)], environment, seconds=RUN_SECONDS)
+
+
+@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+@pytest.mark.parametrize("script", NODE_CLIENTS)
+def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], script: str) -> None:
+    folder = _node_modules(HERE / "requirements" / "package.json")
+    shutil.copy(HERE / "clients" / script, folder)
+    _run(["node", str(folder / script)], environment, seconds=RUN_SECONDS)
+
+
+def _virtual_environment(requirements: Path) -> Path:
+    folder = _kept(requirements)
+    python = folder / "bin" / "python"
+    if not (folder / "whole").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
+        install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
+        _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
+        (folder / "whole").touch()
+    return python
+
+
+def _node_modules(package: Path) -> Path:
+    folder = _kept(package)
+    if not (folder / "whole").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        shutil.copy(package, folder)
+        install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
+        _run(install, dict(os.environ), seconds=INSTALL_SECONDS)
+        (folder / "whole").touch()
+    return folder
+
+
+def _kept(pins: Path) -> Path:
+    """Another folder for other pins, and for another Python."""
+    wanted = f"{sys.version_info[:2]}".encode() + pins.read_bytes()
+    return CACHE / f"{pins.stem}-{hashlib.sha256(wanted).hexdigest()[:12]}"
+
+
+def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> None:
+    done = subprocess.run(
+        command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
+    )
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
