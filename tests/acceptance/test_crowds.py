@@ -27,6 +27,7 @@ from usage.models import UsageEvent
 
 if TYPE_CHECKING:
     import uuid
+    from collections.abc import Callable
     from pathlib import Path
     from types import SimpleNamespace
 
@@ -159,7 +160,7 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
     with ThreadPoolExecutor(len(batches)) as workers:
         running = [workers.submit(run, item.id) for item in firsts]
         upstream.wait_for(lambda up: up.inside == len(batches))
-        cancels = [functools.partial(cancel_batch, batch) for batch in batches]
+        cancels: list[Callable[[], None]] = [functools.partial(cancel_batch, batch) for batch in batches]
         all_at_once([gate.set, *cancels])
         for one in running:
             one.result()
