@@ -30,7 +30,8 @@ def http_answer(answer: Answer, request: HttpRequest) -> HttpResponseBase:
             del response["Content-Type"]
         return response
     compress = takes_gzip(request.headers.get("Accept-Encoding", ""))
-    body = _gzipped(answer.body) if compress else answer.body
+    parts = _begun(answer.body)
+    body = _gzipped(parts) if compress else parts
     streamed = StreamingHttpResponse(body, status=answer.status, content_type=answer.content_type)
     patch_vary_headers(streamed, ["Accept-Encoding"])
     if compress:
@@ -41,6 +42,18 @@ def http_answer(answer: Answer, request: HttpRequest) -> HttpResponseBase:
 def takes_gzip(accept_encoding: str) -> bool:
     found = _GZIP.search(accept_encoding)
     return found is not None and (found["weight"] or "1").strip("0.") != ""
+
+
+def _begun(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The first part is made now, while what goes wrong with it can still be told by the status."""
+    first = next(parts, b"")
+    return _continued(first, parts)
+
+
+def _continued(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from parts
 
 
 def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:

@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
 from batches.cancel import cancel_batch
@@ -468,3 +469,19 @@ def test_foreign_unknown_and_malformed_ids_are_the_same_404_byte_for_byte(
 
 def without_ids(headers: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in headers.items() if name not in ("request-id", "x-request-id")}
+
+
+def lost_at_the_items(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
+    if "batches_batchitem" in sql:
+        raise OperationalError("server closed the connection unexpectedly")
+    return execute(sql, params, many, context)
+
+
+@pytest.mark.parametrize("query", ["", "?format=jsonl"])
+def test_a_database_that_goes_away_before_the_first_result_is_a_503_and_no_broken_200(
+    client: Client, rows: SimpleNamespace, query: str
+) -> None:
+    batch = submit(rows)
+    with connection.execute_wrapper(lost_at_the_items):
+        response = get(client, rows, f"/{batch.id}/results{query}")
+    assert (response.status_code, error_of(response)["code"]) == (503, "database_unavailable")
