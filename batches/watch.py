@@ -74,11 +74,18 @@ class Watch:
 
     def _run(self) -> None:
         while not self._stop.wait(LOOK_SECONDS):
-            self.items.cut_overdue()
-            if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
-                self.items.cut_all("worker_stopped")
-            presence.beat()
-            self._look_at_rows()
+            try:
+                self._look()
+            except Exception:
+                # Without this thread a process that works well would count as lost.
+                logger.exception("a look of the watch broke off")
+
+    def _look(self) -> None:
+        self.items.cut_overdue()
+        if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
+            self.items.cut_all("worker_stopped")
+        presence.beat()
+        self._look_at_rows()
 
     def _look_at_rows(self) -> None:
         try:
