@@ -154,9 +154,18 @@ LOGGING = {
     "disable_existing_loggers": False,
     "formatters": {
         "json": {"()": "relaybatch.logs.JsonFormatter"},
-        "text": {"format": "%(asctime)s %(levelname)s %(name)s %(message)s"},
+        "text": {
+            "()": "relaybatch.logs.TextFormatter",
+            "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
+        },
     },
     "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": LOG_FORMAT}},
     "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {"django.request": {"level": "ERROR"}, "django.security": {"level": "ERROR"}},
+    "loggers": {
+        "django.request": {"level": "ERROR"},
+        "django.security": {"level": "ERROR"},
+        "celery": {"level": "WARNING"},
+        # It writes an exception's message into its line; a task that breaks off is told by batches.tasks.
+        "celery.app.trace": {"level": "CRITICAL"},
+    },
 }
