@@ -127,6 +127,13 @@ class Upstream:
             environment=clean_environment(),
             directory=ROOT,
         )
+        _wait_until(self._is_up, self.process)
+
+    def _is_up(self) -> bool:
+        try:
+            return bool(self.seen())
+        except OSError:
+            return False
 
     def seen(self, *, reset: bool = False) -> dict[str, Any]:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
