@@ -56,13 +56,11 @@ def delete_expired_batches() -> None:
 def remove_deleted_batches() -> None:
     """Payloads first: whatever stops this in the middle, the row is still there to begin again from.
 
-    Not while their volume is away: they would be found by nobody when it is back.
+    Not while their volume is away: nobody would think of them when it is back.
     """
     deleted = Batch.objects.filter(deleted_at__isnull=False).order_by("deleted_at", "id")
-    batch_ids = list(deleted.values_list("id", flat=True)[:BATCHES_A_STEP])
-    if batch_ids and _store_is_there():
-        for batch_id in batch_ids:
-            _remove(batch_id)
+    for batch_id in deleted.values_list("id", flat=True)[:BATCHES_A_STEP]:
+        _remove(batch_id)
 
 
 def remove_orphaned_payloads() -> None:
@@ -89,19 +87,12 @@ def database_milliseconds() -> int:
     return milliseconds
 
 
-def _store_is_there() -> bool:
-    try:
-        open_store().check()
-    except PayloadStoreUnavailable as error:
-        logger.warning("deleted batches are removed later: %s", error)
-        return False
-    return True
-
-
 def _remove(batch_id: uuid.UUID) -> None:
     try:
         open_store().discard(batch_id)
-    except PayloadUnwritable:
+        # Afterwards: a folder that is not there is taken for one that was removed.
+        open_store().check()
+    except (PayloadUnwritable, PayloadStoreUnavailable):
         logger.warning(
             "payloads could not be removed; the next sweep tries again", extra={"batch_id": batch_id}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from typing import TYPE_CHECKING
@@ -128,10 +129,12 @@ class DirectoryPayloads(ObjectPayloads):
             raise PayloadStoreUnavailable("the payload directory is full")
 
     def remove_folder(self, folder: str) -> None:
+        path = self._root / folder
         try:
-            shutil.rmtree(self._root / folder)
-        except FileNotFoundError:
-            return
+            while path.exists():
+                # What is missing within it, another process removes at the same moment.
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(path)
         except OSError as error:
             raise PayloadUnwritable(f"cannot remove {folder}") from error
 

@@ -66,6 +66,22 @@ def test_a_deleted_batch_goes_with_items_payloads_and_totals_and_its_events_stay
     assert UsageEvent.objects.filter(batch_id=batch.id).count() == 2
 
 
+def test_a_deleted_batch_stays_until_the_volume_of_its_payloads_is_back(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog)
+    cancel_batch(batch)
+    delete_batch(batch)
+    volume = Path(django_settings.RELAY_BATCH_PAYLOAD_DIR)
+    away = volume.rename(volume.with_name("away"))
+    volume.mkdir()
+    tidy()
+    assert Batch.objects.filter(id=batch.id).exists()
+    volume.rmdir()
+    away.rename(volume)
+    tidy()
+    assert not Batch.objects.filter(id=batch.id).exists()
+    assert batch.id.hex not in open_store().folders()
+
+
 def test_a_batch_that_has_not_ended_cannot_be_deleted(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     with pytest.raises(Conflict):
