@@ -29,7 +29,7 @@ from usage.models import UsageEvent, UsageTotal
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
     from tests.upstream import Upstream
 
@@ -91,7 +91,7 @@ def test_a_batch_that_has_not_ended_cannot_be_deleted(catalog: SimpleNamespace) 
 
 
 def test_retention_removes_what_ended_long_ago_and_only_that(
-    catalog: SimpleNamespace, settings: SettingsWrapper
+    catalog: SimpleNamespace, settings: Settings
 ) -> None:
     old, recent, running = ended(catalog), ended(catalog), submit(catalog)
     Batch.objects.filter(id=old.id).update(ended_at=F("ended_at") - timedelta(days=8))

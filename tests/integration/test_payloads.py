@@ -23,7 +23,7 @@ from tests.races import all_at_once
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -31,14 +31,14 @@ BATCH = uuid.UUID(int=7)
 
 
 @pytest.fixture(params=["directory", "database"])
-def store(request: pytest.FixtureRequest, settings: SettingsWrapper, tmp_path: Path) -> BatchPayloads:
+def store(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> BatchPayloads:
     settings.RELAY_BATCH_PAYLOAD_URL = "postgres:" if request.param == "database" else ""
     settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "payloads")
     return open_store()
 
 
 @pytest.fixture
-def directory(settings: SettingsWrapper, tmp_path: Path) -> Path:
+def directory(settings: Settings, tmp_path: Path) -> Path:
     settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "payloads")
     return tmp_path / "payloads"
 
