@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import stat
 import uuid
 from typing import TYPE_CHECKING
@@ -18,7 +17,6 @@ from batches.payloads import (
     open_store,
 )
 from batches.payloads.database import CHUNK_BYTES
-from tests.races import all_at_once
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,15 +80,6 @@ def test_a_new_deployment_marks_its_store_once(store: BatchPayloads) -> None:
     mark = PayloadStoreMark.objects.get().value
     store.check()
     assert PayloadStoreMark.objects.get().value == mark
-
-
-def test_four_that_remove_one_folder_at_once_leave_nothing_of_it(directory: Path) -> None:
-    store = open_store()
-    store.put_requests(BATCH, [b"{}"])
-    for idx in range(200):
-        store.put_response(BATCH, idx=idx * 100, claim_no=1, body=b"{}")
-    all_at_once([functools.partial(store.discard, BATCH)] * 4)
-    assert not (directory / BATCH.hex).exists()
 
 
 def test_files_and_folders_are_for_the_owner_alone(directory: Path) -> None:
