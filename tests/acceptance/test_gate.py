@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db.models import Count, Max, Min, Sum
+from django.db.models.functions import Now
 
 from batches.models import BatchItem
 from routing.gate import breakers
@@ -100,6 +101,12 @@ def states(batch: Batch) -> Counter[tuple[str, str]]:
     return Counter(BatchItem.objects.of(batch).values_list("state", "error_code"))
 
 
+def ended_when_hurried(batch: Batch) -> bool:
+    """Lets items that wait for a minute be due now, also those that are given back only after the first look."""
+    BatchItem.objects.of(batch).filter(not_before__gt=Now()).update(not_before=Now())
+    return not type(batch).objects.filter(id=batch.id, ended_at=None).exists()
+
+
 def gate_calls() -> int:
     stats = client().info("commandstats")
     return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
@@ -115,15 +122,14 @@ def test_a_limit_of_20_in_10_seconds_lets_exactly_20_through_however_the_items_a
     two_workers(deployment)
     warm_up(catalog, upstream)
     limit_policy(catalog, ("requests", 20, 10, "sliding-window"))
-    waiting = submit(catalog, *[chat_body()] * 45, on_rate_limit="wait")
+    waiting = submit(catalog, *[chat_body()] * 30, on_rate_limit="wait")
     failing = submit(catalog, *[chat_body()] * 10)
     wait_for_end(waiting, failing)
-    assert waiting.final_counts == {"completed": 45}
+    assert waiting.final_counts == {"completed": 30}
     sent = len(upstream.requests[WARM_UP_ITEMS:])
-    assert sent == 45 + states(failing)["completed", ""]
+    assert sent == 30 + states(failing)["completed", ""]
     assert states(failing)["completed", ""] + states(failing)["discarded", "rate_limited"] == 10
     assert most_within(upstream, 10 - ARRIVAL_SECONDS) == 20
-    assert most_within(upstream, 20 - ARRIVAL_SECONDS) == 40
 
 
 def test_a_concurrency_limit_is_never_exceeded_and_nearly_used_up(
@@ -259,7 +265,7 @@ def test_a_key_that_is_dead_for_good_fails_a_batch_fast_and_lets_a_waiting_one_w
     assert states(waiting).keys() <= {("available", ""), ("running", "")}
     upstream.handler = lambda _: answers.usable()
     breakers.reset(catalog.host_keys[0])
-    BatchItem.objects.of(waiting).filter(not_before__isnull=False).update(not_before=waiting.created_at)
-    wait_for_end(waiting)
+    wait_until(lambda: ended_when_hurried(waiting), lambda: f"{states(waiting)}")
+    waiting.refresh_from_db()
     assert waiting.final_counts == {"completed": 50}
     assert len(upstream.requests) == sent + 50
