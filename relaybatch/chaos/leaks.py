@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from relaybatch.chaos.place import Place
     from relaybatch.chaos.service import Service
 
-WARM_SECONDS = 8.0
-"""Until a process has loaded what it needs; what it has then is what growth is measured from."""
+WARM_SECONDS = 25.0
+"""Until a process has surely loaded what it needs, also one that was stopped meanwhile: growth is measured from then."""
 MIB = 1 << 20
 MOST_GROWTH_BYTES = 60 * MIB
+MOST_MEMORY_BYTES = 250 * MIB
 WEB_THREADS = 8
 MOST_THREADS = {"web": WEB_THREADS + 14, "worker": SLOTS + 12, "sweeper": 6}
 """A few more than are ours: obstore's runtime has a thread for each processor."""
@@ -70,6 +71,7 @@ class Sizes:
         )
         for name, is_over in (
             ("memory of long-lived processes does not grow", growth > MOST_GROWTH_BYTES),
+            ("memory is bounded", size.memory_bytes > MOST_MEMORY_BYTES),
             ("threads are bounded", size.threads > MOST_THREADS[service.kind]),
             ("descriptors and sockets are bounded", size.descriptors > MOST_DESCRIPTORS[service.kind]),
         ):
