@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from relaybatch.chaos.service import Service
 
 WARM_SECONDS = 25.0
-"""Until a process has surely loaded what it needs, also one that was stopped meanwhile: growth is measured from then."""
+"""Until a process has surely loaded what it needs, even one that was stopped meanwhile: growth counts from then."""
 MIB = 1 << 20
 MOST_GROWTH_BYTES = 60 * MIB
 MOST_MEMORY_BYTES = 250 * MIB
