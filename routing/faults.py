@@ -21,7 +21,15 @@ from dataclasses import dataclass, field
 
 from django.core.exceptions import ImproperlyConfigured
 
-POINTS = ("after_claim", "before_send", "after_send", "before_settle", "while_settling", "after_settle", "in_publish")
+POINTS = (
+    "after_claim",
+    "before_send",
+    "after_send",
+    "before_settle",
+    "while_settling",
+    "after_settle",
+    "in_publish",
+)
 
 _FORM = re.compile(
     rf"(?P<point>{'|'.join(POINTS)}):(?P<action>kill|stop|sleep=(?P<seconds>\d+(\.\d+)?))(@(?P<nth>[1-9]\d*))?"

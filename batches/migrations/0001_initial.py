@@ -7,166 +7,319 @@ import relaybatch.ids
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
-    dependencies = [
-    ]
+    dependencies = []
 
     operations = [
         migrations.CreateModel(
-            name='Owner',
+            name="Owner",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80, unique=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=80, unique=True)),
             ],
         ),
         migrations.CreateModel(
-            name='PolicyPause',
+            name="PolicyPause",
             fields=[
-                ('policy_id', models.UUIDField(primary_key=True, serialize=False)),
-                ('until', models.DateTimeField()),
-                ('reason', models.CharField(max_length=20)),
+                ("policy_id", models.UUIDField(primary_key=True, serialize=False)),
+                ("until", models.DateTimeField()),
+                ("reason", models.CharField(max_length=20)),
             ],
         ),
         migrations.CreateModel(
-            name='Batch',
+            name="Batch",
             fields=[
-                ('id', models.UUIDField(default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('dialect', models.CharField(max_length=20)),
-                ('shape', models.CharField(max_length=40)),
-                ('policy_id', models.UUIDField()),
-                ('project_id', models.UUIDField(null=True)),
-                ('team_id', models.UUIDField(null=True)),
-                ('principal_kind', models.CharField(max_length=20)),
-                ('principal_id', models.CharField(max_length=40)),
-                ('credential_kind', models.CharField(max_length=10)),
-                ('credential_id', models.CharField(max_length=40)),
-                ('total_items', models.PositiveIntegerField()),
-                ('max_attempts', models.PositiveSmallIntegerField()),
-                ('on_rate_limit', models.CharField(choices=[('fail', 'Fail'), ('wait', 'Wait')], max_length=4)),
-                ('metadata', models.JSONField(default=dict)),
-                ('upstream_headers', models.JSONField(default=dict)),
-                ('created_at', models.DateTimeField()),
-                ('expires_at', models.DateTimeField(null=True)),
-                ('cancel_initiated_at', models.DateTimeField(null=True)),
-                ('ended_at', models.DateTimeField(null=True)),
-                ('final_counts', models.JSONField(null=True)),
-                ('deleted_at', models.DateTimeField(null=True)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='batches', to='batches.owner')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("dialect", models.CharField(max_length=20)),
+                ("shape", models.CharField(max_length=40)),
+                ("policy_id", models.UUIDField()),
+                ("project_id", models.UUIDField(null=True)),
+                ("team_id", models.UUIDField(null=True)),
+                ("principal_kind", models.CharField(max_length=20)),
+                ("principal_id", models.CharField(max_length=40)),
+                ("credential_kind", models.CharField(max_length=10)),
+                ("credential_id", models.CharField(max_length=40)),
+                ("total_items", models.PositiveIntegerField()),
+                ("max_attempts", models.PositiveSmallIntegerField()),
+                (
+                    "on_rate_limit",
+                    models.CharField(choices=[("fail", "Fail"), ("wait", "Wait")], max_length=4),
+                ),
+                ("metadata", models.JSONField(default=dict)),
+                ("upstream_headers", models.JSONField(default=dict)),
+                ("created_at", models.DateTimeField()),
+                ("expires_at", models.DateTimeField(null=True)),
+                ("cancel_initiated_at", models.DateTimeField(null=True)),
+                ("ended_at", models.DateTimeField(null=True)),
+                ("final_counts", models.JSONField(null=True)),
+                ("deleted_at", models.DateTimeField(null=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="batches",
+                        to="batches.owner",
+                    ),
+                ),
             ],
             options={
-                'verbose_name_plural': 'batches',
-                'ordering': ['-id'],
+                "verbose_name_plural": "batches",
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='PayloadChunk',
+            name="PayloadChunk",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=200)),
-                ('part', models.IntegerField()),
-                ('data', models.BinaryField()),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=200)),
+                ("part", models.IntegerField()),
+                ("data", models.BinaryField()),
             ],
             options={
-                'constraints': [models.UniqueConstraint(fields=('name', 'part'), name='payload_chunk_once')],
+                "constraints": [models.UniqueConstraint(fields=("name", "part"), name="payload_chunk_once")],
             },
         ),
         migrations.CreateModel(
-            name='PayloadStoreMark',
+            name="PayloadStoreMark",
             fields=[
-                ('id', models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
-                ('value', models.CharField(max_length=64)),
+                ("id", models.SmallIntegerField(default=1, primary_key=True, serialize=False)),
+                ("value", models.CharField(max_length=64)),
             ],
             options={
-                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='payload_store_one_mark')],
+                "constraints": [
+                    models.CheckConstraint(condition=models.Q(("id", 1)), name="payload_store_one_mark")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Worker',
+            name="Worker",
             fields=[
-                ('id', models.UUIDField(default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('host', models.CharField(max_length=255)),
-                ('pid', models.IntegerField()),
-                ('slots', models.PositiveIntegerField()),
-                ('started_at', models.DateTimeField()),
-                ('seen_at', models.DateTimeField()),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("host", models.CharField(max_length=255)),
+                ("pid", models.IntegerField()),
+                ("slots", models.PositiveIntegerField()),
+                ("started_at", models.DateTimeField()),
+                ("seen_at", models.DateTimeField()),
             ],
             options={
-                'ordering': ['-started_at', 'id'],
-                'indexes': [models.Index(fields=['seen_at'], name='worker_seen')],
+                "ordering": ["-started_at", "id"],
+                "indexes": [models.Index(fields=["seen_at"], name="worker_seen")],
             },
         ),
         migrations.CreateModel(
-            name='IdempotencyKey',
+            name="IdempotencyKey",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key_hash', models.BinaryField(max_length=32)),
-                ('body_hash', models.BinaryField(max_length=32)),
-                ('status', models.SmallIntegerField()),
-                ('answer', models.BinaryField()),
-                ('created_at', models.DateTimeField()),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to='batches.owner')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("key_hash", models.BinaryField(max_length=32)),
+                ("body_hash", models.BinaryField(max_length=32)),
+                ("status", models.SmallIntegerField()),
+                ("answer", models.BinaryField()),
+                ("created_at", models.DateTimeField()),
+                ("owner", models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, to="batches.owner")),
             ],
             options={
-                'indexes': [models.Index(fields=['created_at'], name='idempotency_age')],
-                'constraints': [models.UniqueConstraint(fields=('owner', 'key_hash'), name='idempotency_once')],
+                "indexes": [models.Index(fields=["created_at"], name="idempotency_age")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("owner", "key_hash"), name="idempotency_once")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='BatchItem',
+            name="BatchItem",
             fields=[
-                ('id', models.UUIDField(default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False)),
-                ('idx', models.IntegerField()),
-                ('custom_id', models.TextField(null=True)),
-                ('state', models.CharField(choices=[('available', 'Available'), ('running', 'Running'), ('completed', 'Completed'), ('discarded', 'Discarded'), ('cancelled', 'Cancelled'), ('expired', 'Expired')], db_default='available', max_length=10)),
-                ('attempt', models.SmallIntegerField(db_default=0)),
-                ('claim_no', models.IntegerField(db_default=0)),
-                ('worker_id', models.UUIDField(null=True)),
-                ('published_at', models.DateTimeField(null=True)),
-                ('not_before', models.DateTimeField(null=True)),
-                ('waiting_reason', models.CharField(blank=True, db_default='', max_length=20)),
-                ('started_at', models.DateTimeField(null=True)),
-                ('finished_at', models.DateTimeField(null=True)),
-                ('request_offset', models.BigIntegerField()),
-                ('request_length', models.IntegerField()),
-                ('response_length', models.BigIntegerField(null=True)),
-                ('error_code', models.CharField(blank=True, db_default='', max_length=40)),
-                ('error', models.TextField(blank=True, db_default='')),
-                ('upstream_status', models.SmallIntegerField(null=True)),
-                ('upstream_error', models.BinaryField(null=True)),
-                ('batch', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='items', to='batches.batch')),
-                ('owner', models.ForeignKey(db_constraint=False, db_index=False, on_delete=django.db.models.deletion.DO_NOTHING, related_name='+', to='batches.owner')),
+                (
+                    "id",
+                    models.UUIDField(
+                        default=relaybatch.ids.uuid7, editable=False, primary_key=True, serialize=False
+                    ),
+                ),
+                ("idx", models.IntegerField()),
+                ("custom_id", models.TextField(null=True)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("available", "Available"),
+                            ("running", "Running"),
+                            ("completed", "Completed"),
+                            ("discarded", "Discarded"),
+                            ("cancelled", "Cancelled"),
+                            ("expired", "Expired"),
+                        ],
+                        db_default="available",
+                        max_length=10,
+                    ),
+                ),
+                ("attempt", models.SmallIntegerField(db_default=0)),
+                ("claim_no", models.IntegerField(db_default=0)),
+                ("worker_id", models.UUIDField(null=True)),
+                ("published_at", models.DateTimeField(null=True)),
+                ("not_before", models.DateTimeField(null=True)),
+                ("waiting_reason", models.CharField(blank=True, db_default="", max_length=20)),
+                ("started_at", models.DateTimeField(null=True)),
+                ("finished_at", models.DateTimeField(null=True)),
+                ("request_offset", models.BigIntegerField()),
+                ("request_length", models.IntegerField()),
+                ("response_length", models.BigIntegerField(null=True)),
+                ("error_code", models.CharField(blank=True, db_default="", max_length=40)),
+                ("error", models.TextField(blank=True, db_default="")),
+                ("upstream_status", models.SmallIntegerField(null=True)),
+                ("upstream_error", models.BinaryField(null=True)),
+                (
+                    "batch",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="items",
+                        to="batches.batch",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.DO_NOTHING,
+                        related_name="+",
+                        to="batches.owner",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['batch_id', 'idx'],
-                'permissions': [('view_payload', 'Can view the request and the response of an item')],
-                'indexes': [models.Index(condition=models.Q(('published_at', None), ('state', 'available')), fields=['owner', 'batch', 'idx'], name='item_due'), models.Index(condition=models.Q(('state', 'running'), models.Q(('published_at__isnull', False), ('state', 'available')), _connector='OR'), fields=['owner'], name='item_in_flight'), models.Index(condition=models.Q(('not_before__isnull', False), ('published_at', None), ('state', 'available')), fields=['not_before'], name='item_waiting')],
-                'constraints': [models.UniqueConstraint(fields=('batch', 'idx'), include=('state',), name='item_once'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'running'), ('worker_id__isnull', False)), models.Q(('state', 'running'), _negated=True), _connector='OR'), name='item_running_has_worker'), models.CheckConstraint(condition=models.Q(models.Q(models.Q(('state__in', ('available', 'running'))), ('finished_at', None)), models.Q(models.Q(('state__in', ('available', 'running')), _negated=True), ('finished_at__isnull', False)), _connector='OR'), name='item_final_has_time'), models.CheckConstraint(condition=models.Q(models.Q(('state', 'discarded'), models.Q(('error_code', ''), _negated=True)), models.Q(('state', 'discarded'), _negated=True), _connector='OR'), name='item_discarded_has_code'), models.CheckConstraint(condition=models.Q(models.Q(('response_length__isnull', False), ('state', 'completed')), models.Q(('state', 'completed'), _negated=True), _connector='OR'), name='item_completed_has_response')],
+                "ordering": ["batch_id", "idx"],
+                "permissions": [("view_payload", "Can view the request and the response of an item")],
+                "indexes": [
+                    models.Index(
+                        condition=models.Q(("published_at", None), ("state", "available")),
+                        fields=["owner", "batch", "idx"],
+                        name="item_due",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("state", "running"),
+                            models.Q(("published_at__isnull", False), ("state", "available")),
+                            _connector="OR",
+                        ),
+                        fields=["owner"],
+                        name="item_in_flight",
+                    ),
+                    models.Index(
+                        condition=models.Q(
+                            ("not_before__isnull", False), ("published_at", None), ("state", "available")
+                        ),
+                        fields=["not_before"],
+                        name="item_waiting",
+                    ),
+                ],
+                "constraints": [
+                    models.UniqueConstraint(fields=("batch", "idx"), include=("state",), name="item_once"),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "running"), ("worker_id__isnull", False)),
+                            models.Q(("state", "running"), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="item_running_has_worker",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(
+                                models.Q(("state__in", ("available", "running"))), ("finished_at", None)
+                            ),
+                            models.Q(
+                                models.Q(("state__in", ("available", "running")), _negated=True),
+                                ("finished_at__isnull", False),
+                            ),
+                            _connector="OR",
+                        ),
+                        name="item_final_has_time",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("state", "discarded"), models.Q(("error_code", ""), _negated=True)),
+                            models.Q(("state", "discarded"), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="item_discarded_has_code",
+                    ),
+                    models.CheckConstraint(
+                        condition=models.Q(
+                            models.Q(("response_length__isnull", False), ("state", "completed")),
+                            models.Q(("state", "completed"), _negated=True),
+                            _connector="OR",
+                        ),
+                        name="item_completed_has_response",
+                    ),
+                ],
             },
         ),
         migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(fields=['owner', '-id'], name='batch_owner_newest'),
+            model_name="batch",
+            index=models.Index(fields=["owner", "-id"], name="batch_owner_newest"),
         ),
         migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('ended_at', None)), fields=['owner', 'id'], name='batch_open'),
+            model_name="batch",
+            index=models.Index(
+                condition=models.Q(("ended_at", None)), fields=["owner", "id"], name="batch_open"
+            ),
         ),
         migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('ended_at', None), ('expires_at__isnull', False)), fields=['expires_at'], name='batch_expiring'),
+            model_name="batch",
+            index=models.Index(
+                condition=models.Q(("ended_at", None), ("expires_at__isnull", False)),
+                fields=["expires_at"],
+                name="batch_expiring",
+            ),
         ),
         migrations.AddIndex(
-            model_name='batch',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', False)), fields=['deleted_at'], name='batch_deleted'),
+            model_name="batch",
+            index=models.Index(
+                condition=models.Q(("deleted_at__isnull", False)), fields=["deleted_at"], name="batch_deleted"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('ended_at', None), ('final_counts', None)), models.Q(('ended_at__isnull', False), ('final_counts__isnull', False)), _connector='OR'), name='batch_counts_with_end'),
+            model_name="batch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(
+                    models.Q(("ended_at", None), ("final_counts", None)),
+                    models.Q(("ended_at__isnull", False), ("final_counts__isnull", False)),
+                    _connector="OR",
+                ),
+                name="batch_counts_with_end",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='batch',
-            constraint=models.CheckConstraint(condition=models.Q(('deleted_at', None), ('ended_at__isnull', False), _connector='OR'), name='batch_deleted_after_end'),
+            model_name="batch",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("deleted_at", None), ("ended_at__isnull", False), _connector="OR"),
+                name="batch_deleted_after_end",
+            ),
         ),
     ]

@@ -87,7 +87,9 @@ def test_a_selection_narrows_it(
     assert requests_of(answer) == [chat_body(f"item {number}") for number in numbers]
 
 
-@pytest.mark.parametrize("selection", [{"idx": [0]}, {"error_code": "no_such"}, {"idx": []}, {"custom_id": "\0"}])
+@pytest.mark.parametrize(
+    "selection", [{"idx": [0]}, {"error_code": "no_such"}, {"idx": []}, {"custom_id": "\0"}]
+)
 def test_nothing_that_failed_is_refused(
     client: Client, batch: Batch, catalog: SimpleNamespace, selection: dict[str, Any]
 ) -> None:
