@@ -334,10 +334,11 @@ def test_a_batch_is_deleted_once_it_has_ended(client: Client, rows: SimpleNamesp
     complete(batch, 0, b"{}")
     end(batch)
     deleted = client.delete(path(of, batch), headers=rows.headers)
-    words: dict[str, Any] = {
+    by_name: dict[str, dict[str, Any]] = {
         "messages": {"type": "message_batch_deleted"},
         "chat": {"object": "batch", "deleted": True},
-    }[of.name]
+    }
+    words = by_name[of.name]
     assert (deleted.status_code, json.loads(deleted.content)) == (200, {"id": shown_id(of, batch), **words})
     get(client, rows, path(of, batch), status=404)
     assert get(client, rows, of.path)["data"] == []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import SimpleNamespace
 
-    from pytest_django.fixtures import SettingsWrapper
+    from pytest_django import Settings
 
     from batches.models import Batch
     from tests.upstream import Upstream
@@ -209,7 +209,7 @@ def test_a_response_that_cannot_be_stored_is_said(catalog: SimpleNamespace, upst
 
 
 def test_a_payload_directory_that_vanished_fails_the_item_and_not_the_worker(
-    catalog: SimpleNamespace, settings: SettingsWrapper, tmp_path: Path
+    catalog: SimpleNamespace, settings: Settings, tmp_path: Path
 ) -> None:
     settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "gone")
     batch = submit(catalog)

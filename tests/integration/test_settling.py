@@ -22,6 +22,7 @@ from usage.events import draft_event
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import SimpleNamespace
 
     from usage.events import EventDraft
@@ -176,7 +177,10 @@ def test_a_cancel_at_the_moment_of_the_last_settle_leaves_every_item_in_one_fina
         claim = claim_item(first, worker_id=uuid7())
         assert claim
         retry = failed(claim, Failure("upstream_status", "x", retryable=True), event_of(claim))
-        calls = [functools.partial(settle, claim, retry), functools.partial(cancel_batch, batch)]
+        calls: list[Callable[[], bool | None]] = [
+            functools.partial(settle, claim, retry),
+            functools.partial(cancel_batch, batch),
+        ]
         all_at_once(calls)
         batch.refresh_from_db()
         assert batch.ended_at is not None

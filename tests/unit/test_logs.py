@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 
 import pytest
 
@@ -12,7 +13,7 @@ from relaybatch.logs import JsonFormatter, TextFormatter
 
 def fail() -> None:
     try:
-        {}["the prompt"]
+        os.environ["the prompt"]
     except KeyError as error:
         raise ValueError("the answer") from error
 
