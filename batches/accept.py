@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from batches.models import Owner
+    from batches.payloads import BatchPayloads
     from batches.submission import Submission
     from routing.credentials import Credential
 
@@ -118,18 +119,29 @@ def _stored_requests(batch: Batch, submission: Submission) -> Iterator[None]:
     try:
         store = open_store()
         store.check()
-        store.put_requests(batch.id, submission.requests)
-    except (PayloadStoreUnavailable, PayloadUnwritable) as error:
-        logger.exception("a submission could not be stored")
-        raise Unavailable(
-            "The requests could not be stored; try again later.", code="store_unavailable"
-        ) from error
+    except PayloadStoreUnavailable as error:
+        raise _not_stored(error) from error
     try:
+        _put_requests(store, batch, submission)
         yield
     except BaseException:
         with contextlib.suppress(PayloadUnwritable):
             store.discard(batch.id)
         raise
+
+
+def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) -> None:
+    """Checked again afterwards: the volume may have been taken away just before."""
+    try:
+        store.put_requests(batch.id, submission.requests)
+        store.check()
+    except (PayloadStoreUnavailable, PayloadUnwritable) as error:
+        raise _not_stored(error) from error
+
+
+def _not_stored(error: Exception) -> Unavailable:
+    logger.error("a submission could not be stored", exc_info=error)
+    return Unavailable("The requests could not be stored; try again later.", code="store_unavailable")
 
 
 def _copy_items(batch: Batch, submission: Submission) -> None:

@@ -94,16 +94,16 @@ class DirectoryPayloads(ObjectPayloads):
         super().__init__(LocalStore(root))
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        path = self._root / name
         try:
+            root = _identity(self._root)
             self._make_folders_of(name)
+            super().put(name, parts)
+            _make_durable(self._root / name)
+            moved = _identity(self._root) != root
         except OSError as error:
             raise PayloadUnwritable(f"cannot write {name}") from error
-        super().put(name, parts)
-        try:
-            _make_durable(path)
-        except OSError as error:
-            raise PayloadUnwritable(f"cannot write {name}") from error
+        if moved:
+            raise PayloadUnwritable(f"the volume was taken away while {name} was written")
 
     def _make_folders_of(self, name: str) -> None:
         """Never the root, and a folder's first object is directly in it.
@@ -137,6 +137,11 @@ class DirectoryPayloads(ObjectPayloads):
                     shutil.rmtree(path)
         except OSError as error:
             raise PayloadUnwritable(f"cannot remove {folder}") from error
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    found = folder.stat()
+    return found.st_dev, found.st_ino
 
 
 def _make_folder(path: Path) -> None:

@@ -21,8 +21,8 @@ MIB = 1 << 20
 MOST_GROWTH_BYTES = 60 * MIB
 MOST_MEMORY_BYTES = 250 * MIB
 WEB_THREADS = 8
-MOST_THREADS = {"web": WEB_THREADS + 14, "worker": SLOTS + 12, "sweeper": 6}
-"""A few more than are ours: obstore's runtime has a thread for each processor."""
+MOST_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * SLOTS + 12, "sweeper": 8}
+"""Obstore's runtime has a thread for each of ours that reads or writes a file, for ten seconds."""
 MOST_DESCRIPTORS = {"web": 90, "worker": 120, "sweeper": 40}
 # Two threads' worth for each readiness probe, and as much again while old and new processes are side by side.
 MOST_SESSIONS = 2 * EACH_KIND * ((WEB_THREADS + 1 + 4) + (SLOTS + 3) + 1)
