@@ -19,7 +19,8 @@ logger = logging.getLogger(__name__)
 
 _CLOSE_WAITING = """
 UPDATE batches_batchitem SET state = %(state)s, finished_at = clock_timestamp(), published_at = NULL,
-    not_before = NULL, waiting_reason = '', error_code = %(state)s
+    not_before = NULL, waiting_reason = '', error_code = %(state)s, error = '', upstream_status = NULL,
+    upstream_error = NULL
 WHERE batch_id = %(batch)s AND state = 'available'
 """
 # A batch that has ended stays as it was, and a second cancel leaves the first one's time.

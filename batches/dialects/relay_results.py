@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from usage.parameters import Parameters
     from usage.totals import Total
 
-INCLUDES = ("error_code", "upstream_status", "upstream_error", "usage")
+FAILURE = ("error_code", "upstream_status", "upstream_error")
+INCLUDES = (*FAILURE, "usage")
 FORMATS = ("json", "jsonl")
 LIMIT_MOST = 1_000_000
 
@@ -71,23 +72,24 @@ def _result(result: Result, includes: frozenset[str]) -> bytes:
     fields: dict[str, Any] = {"idx": result.row.idx, "state": result.row.state}
     if result.response is not None:
         fields["response"] = msgspec.Raw(result.response)
-    if error := LOST_ERROR if result.is_lost else result.row.error:
-        fields["error"] = error
-    fields.update((name, _included(result, name)) for name in INCLUDES if name in includes)
+    fields.update(_failure(result, includes))
+    if "usage" in includes:
+        fields["usage"] = shown_usage(result.usage) if result.usage else None
     return msgspec.json.encode(fields)
 
 
-def _included(result: Result, name: str) -> Any:
+def _failure(result: Result, includes: frozenset[str]) -> dict[str, Any]:
+    """Why there is no answer. An item that waits again after a failure, or ended while it waited, has no such."""
     row = result.row
-    match name:
-        case "error_code":
-            return (LOST_CODE if result.is_lost else row.error_code) or None
-        case "upstream_status":
-            return row.upstream_status
-        case "upstream_error":
-            return None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
-        case _:
-            return shown_usage(result.usage) if result.usage else None
+    if result.is_lost:
+        error, included = LOST_ERROR, (LOST_CODE, None, None)
+    elif row.state == ItemState.DISCARDED or (row.state == ItemState.CANCELLED and row.error):
+        said = None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
+        error, included = row.error, (row.error_code or None, row.upstream_status, said)
+    else:
+        error, included = "", (None, None, None)
+    shown = {"error": error} if error else {}
+    return shown | {name: value for name, value in zip(FAILURE, included, strict=True) if name in includes}
 
 
 def shown_usage(total: Total) -> dict[str, Any]:

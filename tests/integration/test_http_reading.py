@@ -266,6 +266,30 @@ def test_what_is_included_is_added_in_its_own_fields(client: Client, rows: Simpl
     ]
 
 
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        ("available", None),
+        ("running", None),
+        ("completed", None),
+        ("expired", None),
+        ("cancelled", "x"),
+        ("discarded", "x"),
+    ],
+)
+def test_only_items_that_failed_or_were_cut_say_why(
+    client: Client, rows: SimpleNamespace, state: str, expected: str | None
+) -> None:
+    batch = submit(rows)
+    complete(batch, 0, b"{}")
+    open_since = {"finished_at": None, "worker_id": uuid.uuid4()} if state in ("available", "running") else {}
+    BatchItem.objects.filter(batch=batch).update(
+        state=state, error_code="x", error="x", upstream_error=b"x", **open_since
+    )
+    [shown] = results_of(client, rows, batch, "?include=error_code,upstream_error")
+    assert [shown.get(name) for name in ("error", "error_code", "upstream_error")] == [expected] * 3
+
+
 def test_results_are_filtered_and_paged(client: Client, rows: SimpleNamespace) -> None:
     batch = submit(rows, *[chat_body()] * 6)
     for idx in (1, 3, 5):

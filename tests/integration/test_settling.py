@@ -143,6 +143,18 @@ def test_a_retry_of_a_cancelled_batch_is_cancelled_instead(catalog: SimpleNamesp
     batch.refresh_from_db()
     assert states(batch) == {"cancelled": 1}
     assert batch.ended_at is not None
+    assert UsageEvent.objects.get().error_kind == "cancelled"
+
+
+def test_an_item_given_back_to_a_cancelled_batch_was_not_cancelled_while_running(
+    catalog: SimpleNamespace,
+) -> None:
+    batch = submit(catalog)
+    claim = claims_of(batch)[0]
+    cancel_batch(batch)
+    assert settle(claim, Settlement(ItemState.AVAILABLE, waiting_reason="rate_limit", counted=False))
+    item = BatchItem.objects.get(batch_id=batch.id)
+    assert (item.state, item.error_code, item.error, item.attempt) == ("cancelled", "cancelled", "", 0)
 
 
 def test_cancel_ends_what_waits_and_leaves_what_runs(catalog: SimpleNamespace) -> None:
@@ -156,6 +168,20 @@ def test_cancel_ends_what_waits_and_leaves_what_runs(catalog: SimpleNamespace) -
     batch.refresh_from_db()
     assert batch.final_counts == {"cancelled": 2, "completed": 1}
     assert batch.processing_status == "ended"
+
+
+@pytest.mark.parametrize("final", ["cancelled", "expired"])
+def test_an_item_that_ends_while_it_waits_for_another_attempt_says_nothing_of_the_last_one(
+    catalog: SimpleNamespace, final: str
+) -> None:
+    batch = submit(catalog, max_attempts=3)
+    BatchItem.objects.of(batch).update(
+        error_code="upstream_status", error="x", upstream_status=500, upstream_error=b"x"
+    )
+    cancel_batch(batch) if final == "cancelled" else expire_batch(batch.id)
+    item = BatchItem.objects.get(batch_id=batch.id)
+    assert (item.state, item.error_code, item.error) == (final, final, "")
+    assert (item.upstream_status, item.upstream_error) == (None, None)
 
 
 def test_cancelling_a_batch_that_has_ended_changes_nothing(catalog: SimpleNamespace) -> None:
