@@ -107,6 +107,8 @@ class _Attempt:
                 if not refused.postponement.at_once or time.monotonic() >= give_up_at:
                     raise
             self.call.line.pause(CROWDED_LOOK_SECONDS)
+            if self.call.line.cut_reason is not None:
+                raise Interrupted(self.call.line.cut_reason)
 
     def _over_keys(self, choice: Choice, first: UsableKey, model: str) -> bytes:
         adapter = ADAPTERS[choice.adapter]

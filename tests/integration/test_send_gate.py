@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
     from batches.models import Batch
+    from routing.call import Outcome
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -296,3 +297,23 @@ def test_a_redis_that_lost_its_scripts_and_state_goes_on(catalog: SimpleNamespac
     assert code_of(catalog) == ""
     gate_redis.client().flushdb()
     assert code_of(catalog) == ""
+
+
+def test_a_cut_ends_the_wait_for_another_calls_end_and_is_no_spent_limit(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    limit_policy(catalog, ("concurrency", 1, None, ""))
+    upstream.script(answers.hang())
+    running, waiting = call_of(catalog), call_of(catalog)
+    waiting.line.cut("cancelled")
+
+    def once_the_other_runs() -> Outcome:
+        upstream.wait_for(lambda up: up.inside == 1)
+        try:
+            return send(waiting)
+        finally:
+            running.line.cut("cancelled")
+
+    _, outcome = all_at_once([lambda: send(running), once_the_other_runs])
+    assert outcome.failure is not None
+    assert (outcome.failure.code, outcome.postponement) == ("cancelled", None)
