@@ -89,8 +89,9 @@ def database_milliseconds() -> int:
 
 def _remove(batch_id: uuid.UUID) -> None:
     try:
+        # A folder that is not there is taken for one that was removed: its volume may be just coming or going.
+        open_store().check()
         open_store().discard(batch_id)
-        # Afterwards: a folder that is not there is taken for one that was removed.
         open_store().check()
     except (PayloadUnwritable, PayloadStoreUnavailable):
         logger.warning(
