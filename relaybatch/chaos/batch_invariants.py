@@ -20,6 +20,7 @@ from relaybatch.quickstart.errors import QuickstartError
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     import psycopg
 
@@ -38,12 +39,15 @@ _OUTAGE = re.compile(r".*\b(OperationalError|InterfaceError|InternalError|AdminS
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Unavailable|Unwritable|Unreadable)\b|Exception in")
 
 
-def check_batches(evidence: Evidence, findings: Findings) -> None:
+def check_batches(evidence: Evidence, findings: Findings, *, payloads: Path) -> None:
     counted: dict[uuid.UUID, Counter[str]] = defaultdict(Counter)
     for item in evidence.items:
         counted[item.batch_id][item.state] += 1
     for batch in evidence.batches.values():
         findings.look("every batch ends", *([] if batch.ended else [f"{batch}"]))
+        if not batch.deleted:
+            there = (payloads / batch.id.hex / "requests").exists()
+            findings.look("a stored batch has its requests", *([] if there else [f"{batch}"]))
         counts = dict(counted[batch.id])
         wrong = batch.ended and (counts != batch.final_counts or sum(counts.values()) != batch.total_items)
         findings.look(

@@ -119,7 +119,7 @@ class _Run:
         with self.place.database() as database:
             evidence = gather(self.place, database, finals=self.watching.finals, orders=self.callers.orders)
             rows = {batch.id: batch.max_attempts for batch in evidence.batches.values()}
-            check_batches(evidence, self.findings)
+            check_batches(evidence, self.findings, payloads=self.place.payloads)
             check_submissions(evidence, self.findings, retried=self.callers.retried)
             check_items(evidence, self.findings, most_attempts=self.watching.most_attempts | rows)
             check_requests(evidence, self.findings)
