@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.db import DatabaseError, InterfaceError, OperationalError, transaction
+from django.db import DatabaseError, transaction
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
-from batches.payloads.errors import PayloadUnreadable, PayloadUnwritable
+from batches.patience import AWAY
+from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-# An outage is no fault of the payload: it is waited for, or told as what it is.
-AWAY = (OperationalError, InterfaceError)
 CHUNK_BYTES = 1 << 20
 MARK = ".relaybatch-store"
 
 
 class DatabasePayloads:
+    """An outage (AWAY) is no fault of a payload: it is told as what it is, and waited for."""
+
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        """Safe to call again after a commit that was not heard."""
         try:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
-                    PayloadChunk.objects.create(name=name, part=number, data=chunk)
+                    _put_chunk(PayloadChunk(name=name, part=number, data=chunk))
         except AWAY:
             raise
         except DatabaseError as error:
@@ -63,11 +65,21 @@ class DatabasePayloads:
         return data
 
     def remove_folder(self, folder: str) -> None:
-        PayloadChunk.objects.filter(name__startswith=f"{folder}/").delete()
+        try:
+            PayloadChunk.objects.filter(name__startswith=f"{folder}/").delete()
+        except AWAY:
+            raise
+        except DatabaseError as error:
+            raise PayloadUnwritable(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
         names = PayloadChunk.objects.filter(part=0, name__endswith="/requests").values_list("name", flat=True)
-        return (name.partition("/")[0] for name in names.iterator())
+        try:
+            yield from (name.partition("/")[0] for name in names.iterator())
+        except AWAY:
+            raise
+        except DatabaseError as error:
+            raise PayloadStoreUnavailable("the payload store cannot be listed") from error
 
     def read_mark(self) -> str | None:
         row = PayloadChunk.objects.filter(name=MARK).first()
@@ -78,6 +90,12 @@ class DatabasePayloads:
 
     def require_room(self) -> None:
         """The database says so itself when it is asked for anything."""
+
+
+def _put_chunk(chunk: PayloadChunk) -> None:
+    PayloadChunk.objects.bulk_create(
+        [chunk], update_conflicts=True, unique_fields=["name", "part"], update_fields=["data"]
+    )
 
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:

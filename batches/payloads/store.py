@@ -15,7 +15,7 @@ class PayloadStore(Protocol):
     """
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        """Stores the parts, one after the other, as one object. Durable on return."""
+        """Stores the parts, one after the other, as one object. Durable on return, and safe to repeat."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -23,10 +23,10 @@ class PayloadStore(Protocol):
         """Exactly `length` bytes, else PayloadUnreadable."""
 
     def remove_folder(self, folder: str) -> None:
-        """Safe to call twice, and for a folder that never was."""
+        """Safe to call twice, and for a folder that never was. PayloadUnwritable: perhaps a part of it is gone."""
 
     def folders(self) -> Iterator[str]:
-        """Every top-level folder."""
+        """Every top-level folder; PayloadStoreUnavailable, perhaps not before the first is asked for."""
 
     def read_mark(self) -> str | None:
         """The marker by which processes see that they share this store; None when there is none yet."""
