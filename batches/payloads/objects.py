@@ -62,7 +62,10 @@ class ObjectPayloads:
             raise PayloadUnwritable(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
-        listing = obstore.list_with_delimiter(self._store)
+        try:
+            listing = obstore.list_with_delimiter(self._store)
+        except STORE_ERRORS as error:
+            raise PayloadStoreUnavailable("the payload store cannot be listed") from error
         return iter([prefix.rstrip("/") for prefix in listing["common_prefixes"]])
 
     def read_mark(self) -> str | None:
@@ -113,10 +116,10 @@ class DirectoryPayloads(ObjectPayloads):
         first, *deeper = name.split("/")[:-1] or [""]
         folder = self._root / first
         if first and not deeper:
-            folder.mkdir(mode=0o700, exist_ok=True)
+            _make_durable_folder(folder)
         for part in deeper:
             folder /= part
-            folder.mkdir(mode=0o700, exist_ok=True)
+            _make_durable_folder(folder)
 
     def require_room(self) -> None:
         try:
@@ -149,19 +152,26 @@ def _make_folder(path: Path) -> None:
     if path.is_dir():
         return
     _make_folder(path.parent)
-    path.mkdir(mode=0o700, exist_ok=True)
+    _make_durable_folder(path)
+
+
+def _make_durable_folder(path: Path) -> None:
+    """Its name is in its parent, and would go with it when the power does."""
+    if not path.is_dir():
+        path.mkdir(mode=0o700, exist_ok=True)
+        _sync(path.parent)
 
 
 def _make_durable(path: Path) -> None:
     """obstore renames a finished file into place, but neither syncs it nor sets its mode."""
-    file = os.open(path, os.O_RDONLY)
+    path.chmod(0o600)
+    _sync(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
     try:
-        os.fchmod(file, 0o600)
-        os.fsync(file)
+        os.fsync(opened)
     finally:
-        os.close(file)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+        os.close(opened)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
+from obstore.store import S3Store
 
 from batches.models import PayloadStoreMark
 from batches.payloads import (
@@ -16,10 +20,11 @@ from batches.payloads import (
     PayloadUnwritable,
     open_store,
 )
-from batches.payloads.database import CHUNK_BYTES
+from batches.payloads.database import CHUNK_BYTES, DatabasePayloads
+from batches.payloads.objects import ObjectPayloads
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
 
     from pytest_django import Settings
 
@@ -75,6 +80,13 @@ def test_discarding_a_batch_removes_all_of_it_and_may_be_repeated(store: BatchPa
     assert store.responses(BATCH, [(0, 1)]) == [None]
 
 
+def test_storing_again_what_was_stored_unheard_changes_nothing(store: BatchPayloads) -> None:
+    body = bytes(CHUNK_BYTES + 1)
+    for _ in range(2):
+        store.put_requests(BATCH, [body])
+    assert store.read_requests(BATCH) == body
+
+
 def test_a_new_deployment_marks_its_store_once(store: BatchPayloads) -> None:
     store.check()
     mark = PayloadStoreMark.objects.get().value
@@ -89,6 +101,59 @@ def test_files_and_folders_are_for_the_owner_alone(directory: Path) -> None:
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in paths}
     assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
     assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+def test_every_new_folder_is_synced_by_name_before_its_first_file_counts(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In power cuts it is the folder's own parent that remembers it."""
+    store = open_store()
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(Path(f"/proc/self/fd/{opened}").readlink()))
+    store.put_requests(BATCH, [b"{}"])
+    assert directory in synced
+    synced.clear()
+    store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
+    folder = directory / BATCH.hex
+    assert {folder, folder / "responses", folder / "responses" / "0"} <= set(synced)
+    synced.clear()
+    store.put_response(BATCH, idx=1, claim_no=1, body=b"{}")
+    assert synced == [folder / "responses" / "0" / "1-1", folder / "responses" / "0"]
+
+
+@pytest.fixture(params=["bucket", "table"])
+def broken_store(request: pytest.FixtureRequest) -> Iterator[BatchPayloads]:
+    """A bucket where nobody answers; a table that has another name."""
+    if request.param == "bucket":
+        bucket = S3Store(
+            "none",
+            endpoint="http://127.0.0.1:9",
+            access_key_id="none",
+            secret_access_key="none",
+            client_options={"allow_http": True},
+            retry_config={"max_retries": 0},
+        )
+        yield BatchPayloads(ObjectPayloads(bucket))
+        return
+    _rename("batches_payloadchunk", "away")
+    yield BatchPayloads(DatabasePayloads())
+    _rename("away", "batches_payloadchunk")
+
+
+def _rename(table: str, name: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE {table} RENAME TO {name}")
+
+
+def test_what_goes_wrong_is_told_as_an_error_of_payloads(broken_store: BatchPayloads) -> None:
+    with pytest.raises(PayloadStoreUnavailable):
+        list(broken_store.folders())
+    with pytest.raises(PayloadUnwritable):
+        broken_store.discard(BATCH)
+    with pytest.raises(PayloadUnwritable):
+        broken_store.put_requests(BATCH, [b"{}"])
+    with pytest.raises(PayloadUnreadable):
+        broken_store.read_requests(BATCH)
 
 
 def test_an_answer_is_not_written_where_the_requests_are_not(directory: Path) -> None:
