@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from routing.own_names import is_own_name
+
 if TYPE_CHECKING:
     from routing.models import HostKey
 
@@ -38,6 +40,10 @@ class SecretUnreadable(SecretError):  # noqa: N818
 
 class SecretUnset(SecretError):  # noqa: N818
     """The environment variable that should hold the secret is unset or empty."""
+
+
+class SecretForbidden(SecretError):  # noqa: N818
+    """The environment variable holds a secret of the deployment itself, which no upstream may get."""
 
 
 def encrypt(plain: bytes) -> bytes:
@@ -73,6 +79,10 @@ def check_master_key() -> None:
 def host_key_secret(host_key: HostKey) -> str:
     """The value to send upstream. Raises SecretError; the message names the host key."""
     if host_key.env_name:
+        if is_own_name(host_key.env_name):
+            raise SecretForbidden(
+                f"host key {host_key.name}: environment variable {host_key.env_name} is the deployment's own"
+            )
         value = os.environ.get(host_key.env_name, "").strip()
         if not value:
             raise SecretUnset(

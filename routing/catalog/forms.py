@@ -9,6 +9,8 @@ import re
 from decimal import Decimal
 from urllib.parse import SplitResult, urlsplit
 
+from routing.own_names import is_own_name
+
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
 _WHOLE = re.compile(r"0|[1-9][0-9]*(_[0-9]+)*")
@@ -74,6 +76,8 @@ def _split(text: str) -> SplitResult:
 def environment_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,199}", text):
         raise ValueError("expected the name of an environment variable, as OPENAI_API_KEY")
+    if is_own_name(text):
+        raise ValueError("expected the variable of an upstream's key: this one is the deployment's own")
     return text
 
 

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 import base64
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.catalog import forms
 from routing.models import Host, HostKey
 from routing.secrets import (
     MasterKeyMalformed,
     MasterKeyMissing,
+    SecretForbidden,
     SecretUnreadable,
     SecretUnset,
     decrypt,
@@ -64,6 +68,21 @@ def test_a_host_keys_secret_comes_from_the_environment(monkeypatch: pytest.Monke
     monkeypatch.delenv("SOME_UPSTREAM_KEY")
     with pytest.raises(SecretUnset, match="host key main: environment variable SOME_UPSTREAM_KEY is not set"):
         host_key_secret(host_key)
+
+
+OWN_NAMES = ["DATABASE_URL", "REDIS_URL", "RELAY_BATCH_PAYLOAD_URL", "AWS_SECRET_ACCESS_KEY"]
+OWN_NAMES += re.findall(r'env\.secret\("(\w+)"\)', Path("relaybatch/settings.py").read_text())
+OWN_NAMES += [f"{name}_FILE" for name in OWN_NAMES]
+
+
+@pytest.mark.parametrize("name", OWN_NAMES)
+def test_no_host_key_sends_a_secret_of_the_deployment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "hunter2")
+    with pytest.raises(ValueError, match="the deployment's own"):
+        forms.environment_name(name)
+    with pytest.raises(SecretForbidden, match="the deployment's own") as refused:
+        host_key_secret(HostKey(name="main", host=Host(name="h"), env_name=name))
+    assert "hunter2" not in str(refused.value)
 
 
 def test_a_host_keys_stored_secret_is_decrypted(settings: Settings) -> None:
