@@ -20,6 +20,7 @@ from routing.faults import reach
 from routing.gate.passage import Passage
 from routing.gate.refusals import Refused
 from routing.gate.verdicts import verdict_of
+from routing.masking import without_secret
 from routing.names import printable
 from routing.requested import requested_model
 from routing.resolve import look_up
@@ -124,7 +125,8 @@ class _Attempt:
             goes_on = _another_key_may_do(reply) and self.requests < MAX_REQUESTS
             following = self.passage.another() if goes_on else None
             if following is None:
-                raise CallFailed(failure)
+                said = without_secret(failure.upstream_error, key.secret)
+                raise CallFailed(replace(failure, upstream_error=said))
             key = following
 
     def _dialled(self, request: Request) -> Reply:

@@ -96,6 +96,17 @@ def test_an_answer_that_cannot_be_read_is_retryable_and_counts_as_sent(
     assert send(call_of(catalog)).failure is None, "the next call must not meet what is left of this one"
 
 
+@pytest.mark.parametrize("status", [200, 401])
+def test_a_host_key_that_an_upstream_quotes_is_not_kept(
+    upstream: Upstream, catalog: SimpleNamespace, status: int
+) -> None:
+    said = b'{"error":{"message":"Incorrect API key: upstream-secret. Given: upstrea*****ret."}}'
+    upstream.script(answers.body(said, status=status))
+    failure = failure_of(send(call_of(catalog)))
+
+    assert json.loads(failure.upstream_error)["error"]["message"] == "Incorrect API key: ***. Given: ***."
+
+
 def test_an_error_with_status_200_is_unreadable_with_the_upstreams_words_kept(
     upstream: Upstream, catalog: SimpleNamespace
 ) -> None:
