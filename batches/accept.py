@@ -74,14 +74,15 @@ def _store(
     require_room(owner.id, len(submission.requests))
     batch = _new_batch(submission, owner=owner, credential=credential)
     status, body = render(batch)
-    with _stored_requests(batch, submission), transaction.atomic():
+    _store_requests(batch, submission)
+    with transaction.atomic(), _discarded_on_error(batch):
         if idempotency:
             claim_answer(owner, idempotency, status=status, body=body)
         batch.save(force_insert=True)
         _copy_items(batch, submission)
         lock_owner(owner.id)
         require_room(owner.id, 0)
-        transaction.on_commit(lambda: publish_soon(owner.id))
+        transaction.on_commit(lambda: publish_soon(owner.id), robust=True)
     logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
     return Accepted(status, body)
 
@@ -113,20 +114,25 @@ def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) 
     )
 
 
-@contextlib.contextmanager
-def _stored_requests(batch: Batch, submission: Submission) -> Iterator[None]:
+def _store_requests(batch: Batch, submission: Submission) -> None:
     """Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes."""
     try:
         store = open_store()
         store.check()
     except PayloadStoreUnavailable as error:
         raise _not_stored(error) from error
-    try:
+    with _discarded_on_error(batch):
         _put_requests(store, batch, submission)
+
+
+@contextlib.contextmanager
+def _discarded_on_error(batch: Batch) -> Iterator[None]:
+    """Only where nothing can have been committed: a commit that broke off may have succeeded unheard."""
+    try:
         yield
     except BaseException:
-        with contextlib.suppress(PayloadUnwritable):
-            store.discard(batch.id)
+        with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable):
+            open_store().discard(batch.id)
         raise
 
 

@@ -42,6 +42,12 @@ WHERE i.id = %(item)s AND i.state = 'available' AND b.id = i.batch_id
 RETURNING {_FACTS}
 """
 
+_OWN = f"""
+SELECT {_FACTS} FROM batches_batchitem i
+JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
+WHERE i.state = 'running' AND i.worker_id = %(worker)s
+"""
+
 _HELD_BY_THE_DEAD = f"""
 SELECT {_FACTS} FROM batches_batchitem i
 JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
@@ -115,6 +121,21 @@ def claim_item(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
     """None: someone else has the item, it is not due, or it is final. Safe to call for any id, at any time."""
     with fast_cursor() as cursor:
         return cursor.execute(_CLAIM, {"item": item_id, "worker": worker_id}).fetchone()
+
+
+def own_claim(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
+    """The claim that this worker holds on the item, if it does."""
+    with fast_cursor() as cursor:
+        return cursor.execute(
+            f"{_OWN} AND i.id = %(item)s", {"item": item_id, "worker": worker_id}
+        ).fetchone()
+
+
+def own_claims(*, worker_id: uuid.UUID, older_than_seconds: float) -> list[Claim]:
+    with fast_cursor() as cursor:
+        age = "i.started_at < clock_timestamp() - make_interval(secs => %(age)s)"
+        values = {"worker": worker_id, "age": older_than_seconds}
+        return cursor.execute(f"{_OWN} AND {age} ORDER BY i.id", values).fetchall()
 
 
 def claims_of_dead_workers(*, lost_seconds: int, most: int) -> list[Claim]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from batches.attempts import event_of, facts_of, lost
-from batches.claims import claim_item
+from batches.claims import claim_item, own_claim
 from batches.models import ItemState
 from batches.patience import AWAY, patiently
 from batches.pauses import crowd, end_breaker_pause, pause
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STORE_TRIES = 3
-STORE_PAUSE_SECONDS = 0.2
+# Between tries to store a response: long enough for a hiccup of a network's file system, and it was paid for.
+STORE_PAUSES_SECONDS = (0.1, 0.5, 2.0)
 
 
 def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
@@ -44,10 +44,21 @@ def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
     other item can take its place. It was not claimed; or given back, since as many calls run as may at once, and the
     end of one of those publishes the next.
     """
-    claim = patiently(lambda: claim_item(item_id, worker_id=running.worker_id))
-    if claim is None:
-        return None
-    reach("after_claim")
+    with running.handling(item_id) as first:
+        claim = patiently(lambda: _claim(item_id, running)) if first else None
+        if claim is None:
+            return None
+        reach("after_claim")
+        return _execute(claim, running)
+
+
+def _claim(item_id: uuid.UUID, running: RunningItems) -> Claim | None:
+    """Safe to call again after a claim that was committed unheard: that one is ours then."""
+    worker_id = running.worker_id
+    return claim_item(item_id, worker_id=worker_id) or own_claim(item_id, worker_id=worker_id)
+
+
+def _execute(claim: Claim, running: RunningItems) -> Claim | None:
     with running.line_of(claim) as line:
         settlement = _attempt_or_lost(claim, line)
     reach("before_settle")
@@ -149,12 +160,13 @@ def _request(claim: Claim) -> bytes:
 
 def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
     """Stores the response before the row says that there is one."""
-    for number in range(STORE_TRIES):
+    for pause_seconds in (*STORE_PAUSES_SECONDS, None):
         try:
             patiently(lambda: _put_response(claim, body))
         except (PayloadUnwritable, PayloadStoreUnavailable) as error:
             logger.warning("store result failed: %s", error, extra=claim.log_ids)
-            time.sleep(STORE_PAUSE_SECONDS * number)
+            if pause_seconds:
+                time.sleep(pause_seconds)
         else:
             return Settlement(ItemState.COMPLETED, response_length=len(body), event=event)
     failure = Failure("store_result_failed", "store result: the response cannot be stored", retryable=True)

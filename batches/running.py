@@ -30,7 +30,29 @@ class RunningItems:
         self.worker_id = worker_id
         self.stopping = False
         self._lock = threading.Lock()
+        self._handled: set[uuid.UUID] = set()
         self._items: dict[uuid.UUID, RunningItem] = {}
+
+    @contextlib.contextmanager
+    def handling(self, item_id: uuid.UUID) -> Iterator[bool]:
+        """True for the one slot of this process that looks at the item; false while another one does.
+
+        So a row that says «running, by this worker» and is handled by nobody here is an orphan of ours: a claim that
+        was committed unheard, or a settle that failed.
+        """
+        with self._lock:
+            first = item_id not in self._handled
+            self._handled.add(item_id)
+        try:
+            yield first
+        finally:
+            if first:
+                with self._lock:
+                    self._handled.discard(item_id)
+
+    def handled(self) -> set[uuid.UUID]:
+        with self._lock:
+            return set(self._handled)
 
     @contextlib.contextmanager
     def line_of(self, claim: Claim) -> Iterator[Line]:

@@ -89,10 +89,17 @@ def settle(claim: Claim, settlement: Settlement) -> bool:
         if _settled_shared(_WAIT, claim, settlement):
             return True
         # The fence is lost, or the batch was cancelled meanwhile: then the item is over.
-        settlement = replace(settlement, state=ItemState.CANCELLED, failure=CANCELLED, waiting_reason="")
-    elif _settled_shared(_FINISH_ONE_OF_MANY, claim, settlement):
+        return _finish_alone(claim, _cancelled(settlement)) or _keep_late_usage(settlement)
+    if _settled_shared(_FINISH_ONE_OF_MANY, claim, settlement):
         return True
     return _finish_alone(claim, settlement) or _keep_late_usage(settlement)
+
+
+def _cancelled(settlement: Settlement) -> Settlement:
+    """An attempt that would have been repeated, or was given back before anything was sent."""
+    event = settlement.event and replace(settlement.event, error_kind=CANCELLED.code)
+    failure = CANCELLED if settlement.counted else Failure(CANCELLED.code, "")
+    return replace(settlement, state=ItemState.CANCELLED, failure=failure, waiting_reason="", event=event)
 
 
 def _settled_shared(statement: str, claim: Claim, settlement: Settlement) -> bool:

@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import connection
 
+from batches.attempts import lost
+from batches.claims import own_claims
 from batches.patience import AWAY
 from batches.running import RunningItems
+from batches.settling import settle
 from relaybatch.ids import uuid7
 from routing.gate.presence import presence
 
@@ -25,6 +28,7 @@ logger = logging.getLogger(__name__)
 # A cancel is promised to stop running items within two seconds.
 LOOK_SECONDS = 0.5
 BEATS_A_LOST_TIME = 6
+FORGOTTEN_SECONDS = 10.0
 
 # An upsert: a process that was declared dead and woke up again is alive again.
 _BEAT = """
@@ -42,8 +46,9 @@ _LEAVE = "DELETE FROM batches_worker WHERE id = %s"
 class Watch:
     """Twice a second: cuts what is past its deadline, cancelled, or still running after the shutdown grace.
 
-    Six times in RELAY_WORKER_LOST_S it renews the worker row, and the process's presence in Redis. A database that is
-    away stops neither deadlines nor the grace nor the presence.
+    Six times in RELAY_WORKER_LOST_S it renews the worker row, and the process's presence in Redis. A database that
+    refuses stops neither deadlines nor the grace nor the presence; one that hangs holds up the looks until its
+    time-out, while each call's own deadline goes on.
     """
 
     def __init__(self, *, slots: int) -> None:
@@ -79,6 +84,7 @@ class Watch:
             except Exception:
                 # Without this thread a process that works well would count as lost.
                 logger.exception("a look of the watch broke off")
+        connection.close()
 
     def _look(self) -> None:
         self.items.cut_overdue()
@@ -89,21 +95,28 @@ class Watch:
 
     def _look_at_rows(self) -> None:
         try:
-            self._beat_when_due()
+            if time.monotonic() >= self._next_beat:
+                self._beat()
+                self._settle_forgotten()
             self.items.cut(self._cancelled(), "cancelled")
         except AWAY as error:
             logger.warning("the watch cannot reach the database: %s", type(error).__name__)
             connection.close()
-
-    def _beat_when_due(self) -> None:
-        if time.monotonic() >= self._next_beat:
-            self._beat()
 
     def _beat(self) -> None:
         row: list[Any] = [self.items.worker_id, socket.gethostname(), os.getpid(), self._slots]
         with connection.cursor() as cursor:
             cursor.execute(_BEAT, row)
         self._next_beat = time.monotonic() + settings.RELAY_WORKER_LOST_S / BEATS_A_LOST_TIME
+
+    def _settle_forgotten(self) -> None:
+        """Rows that say that this process runs them, while no slot of it does: nobody else would ever take them."""
+        claims = own_claims(worker_id=self.items.worker_id, older_than_seconds=FORGOTTEN_SECONDS)
+        handled = self.items.handled()
+        for claim in claims:
+            if claim.item_id not in handled:
+                logger.error("an item was forgotten while running", extra=claim.log_ids)
+                settle(claim, lost(claim))
 
     def _cancelled(self) -> set[uuid.UUID]:
         running = [item.claim.item_id for item in self.items.now()]

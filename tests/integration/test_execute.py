@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import functools
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,20 +15,26 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
+from batches.attempts import lost
 from batches.cancel import cancel_batch
+from batches.claims import claim_item
 from batches.execute import execute_item
 from batches.models import BatchItem
 from batches.payloads import open_store
 from batches.running import RunningItems
+from batches.settling import settle
+from batches.watch import Watch
 from relaybatch.ids import uuid7
 from routing.models import Binding, Model, Policy, RelayKey
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog
+from tests.deployment import wait_for_end
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Callable
     from types import SimpleNamespace
 
@@ -64,6 +73,69 @@ def test_eight_threads_that_execute_one_item_make_one_call_and_one_event(
     assert UsageEvent.objects.count() == 1
     batch.refresh_from_db()
     assert batch.final_counts == {"completed": 1}
+
+
+def test_a_claim_that_was_committed_unheard_is_found_again(
+    catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    batch = submit(catalog)
+    item = BatchItem.objects.get(batch_id=batch.id)
+    running = RunningItems(uuid7())
+    assert claim_item(item.id, worker_id=running.worker_id)
+    execute_item(item.id, running=running)
+    item.refresh_from_db()
+    assert (item.state, item.attempt) == ("completed", 1)
+    execute_item(item.id, running=running)
+    assert len(upstream.requests) == 1
+
+
+def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
+    catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """The process was silent for so long that its item was given to the next attempt, and then woke up."""
+    gate = threading.Event()
+    upstream.script(answers.held(gate))
+    batch = submit(catalog, max_attempts=2)
+    item = BatchItem.objects.get(batch_id=batch.id)
+    running = RunningItems(uuid7())
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(_on_a_thread, item.id, running)
+        upstream.wait_for(lambda up: up.inside == 1)
+        (claim,) = [entry.claim for entry in running.now()]
+        assert settle(claim, lost(claim))
+        assert execute_item(item.id, running=running) is None, "the first attempt is still under way here"
+        gate.set()
+        first.result(timeout=20)
+    execute_item(item.id, running=running)
+    item.refresh_from_db()
+    assert (item.state, item.attempt) == ("completed", 2)
+    late = (
+        UsageEvent.objects.filter(batch_id=batch.id)
+        .order_by("attempt", "late")
+        .values_list("attempt", "late")
+    )
+    assert list(late) == [(1, False), (1, True), (2, False)]
+
+
+def _on_a_thread(item_id: uuid.UUID, running: RunningItems) -> None:
+    try:
+        execute_item(item_id, running=running)
+    finally:
+        connection.close()
+
+
+def test_an_item_that_its_own_process_has_forgotten_is_settled_as_lost(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog)
+    item = BatchItem.objects.get(batch_id=batch.id)
+    watch = Watch(slots=1)
+    assert claim_item(item.id, worker_id=watch.items.worker_id)
+    BatchItem.objects.update(started_at=batch.created_at - timedelta(minutes=1))
+    watch.start()
+    try:
+        wait_for_end(batch)
+    finally:
+        watch.leave()
+    assert BatchItem.objects.get(batch_id=batch.id).error_code == "worker_lost"
 
 
 def test_the_answer_is_stored_byte_for_byte(catalog: SimpleNamespace, upstream: Upstream) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 
 import pytest
 
@@ -13,15 +12,15 @@ from relaybatch.logs import JsonFormatter, TextFormatter
 
 def fail() -> None:
     try:
-        os.environ["the prompt"]
-    except KeyError as error:
-        raise ValueError("the answer") from error
+        int("the prompt")
+    except ValueError as error:
+        raise RuntimeError("the answer") from error
 
 
 def record_of(message: str) -> logging.LogRecord:
     try:
         fail()
-    except ValueError as error:
+    except RuntimeError as error:
         info = (type(error), error, error.__traceback__)
     return logging.LogRecord("batches", logging.ERROR, "f.py", 1, message, (), info)
 
@@ -29,7 +28,7 @@ def record_of(message: str) -> logging.LogRecord:
 @pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
 def test_an_exception_is_told_by_kind_and_place_without_its_message(formatter: logging.Formatter) -> None:
     line = formatter.format(record_of("broke off"))
-    assert "ValueError from KeyError at" in line
+    assert "RuntimeError from ValueError at" in line
     assert "record_of" in line
     assert "the prompt" not in line
     assert "the answer" not in line
