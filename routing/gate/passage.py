@@ -152,8 +152,11 @@ class Passage:
 
 
 def _repeatable(call: dict[str, Any]) -> dict[str, Any]:
-    """What may be said twice, or late: places and probes end, nothing is charged or given back."""
-    left = {"left": {**call["left"], "sent": True}} if "left" in call else {}
+    """What may be said twice, or late: places and probes end, nothing is charged or given back.
+
+    Nor is a key judged: by then its breaker may have opened and healed.
+    """
+    left = {"left": {**call["left"], "verdict": NONE.as_json(), "sent": True}} if "left" in call else {}
     return {**call, **left, "ends": True, "sent": True, "at": 0, "charges": {}}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import threading
 import time
 import uuid
 from collections import deque
@@ -17,16 +16,19 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from redis.exceptions import RedisError
 
-from routing.gate.redis import PREFIX, RedisAway, client, run
+from routing.gate.redis import PREFIX, RedisAway, ScriptFailed, client, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from redis import Redis
 
 logger = logging.getLogger(__name__)
 
 BEATS_A_LOST_TIME = 6
 # Short, since whoever beats has other things to look after.
 PATIENCE_SECONDS = 0.5
+PAYING_SECONDS = 0.2
 MOST_OWED = 1000
 
 
@@ -44,7 +46,6 @@ class Presence:
         self.id = uuid.uuid4().hex
         self._next_beat = 0.0
         self._owed: deque[tuple[bytes, dict[str, Any]]] = deque(maxlen=MOST_OWED)
-        self._lock = threading.Lock()
 
     def beat(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Says so when it is time; else does nothing. Never raises for a Redis that is away."""
@@ -52,21 +53,28 @@ class Presence:
             return
         self._next_beat = clock() + settings.RELAY_WORKER_LOST_S / BEATS_A_LOST_TIME
         try:
-            patient = client(connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS)
-            patient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
-            self._pay()
+            impatient = client(connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS)
+            impatient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
+            self._pay(impatient)
         except (RedisError, OSError, RedisAway) as error:
             logger.warning("Redis cannot be told that this process lives: %s", type(error).__name__)
 
     def owe(self, *, plan: bytes, call: dict[str, Any]) -> None:
-        with self._lock:
-            self._owed.append((plan, call))
+        self._owed.append((plan, call))
 
-    def _pay(self) -> None:
-        while self._owed:
-            plan, call = self._owed[0]
-            run("finish", plan=plan, call=call)
-            self._owed.popleft()
+    def _pay(self, by: Redis) -> None:
+        """What there is time for: the rest at the next beat."""
+        give_up_at = time.monotonic() + PAYING_SECONDS
+        while self._owed and time.monotonic() < give_up_at:
+            plan, call = self._owed.popleft()
+            try:
+                run("finish", plan=plan, call=call, by=by)
+            except ScriptFailed as error:
+                # It would fail again, before all the others. What it would release ends by itself.
+                logger.warning("a release that Redis does not take is dropped: %s", error)
+            except RedisAway:
+                self._owed.appendleft((plan, call))
+                raise
 
 
 presence = Presence()

@@ -14,7 +14,7 @@ from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 from redis.retry import Retry
 
 if TYPE_CHECKING:
@@ -32,6 +32,10 @@ class RedisAway(Exception):  # noqa: N818 -- nobody's error: calls wait until it
     """Redis cannot be reached, or does not do what it was asked. The words name no address."""
 
 
+class ScriptFailed(RedisAway):
+    """Redis answered, with an error."""
+
+
 @functools.cache
 def client(*, connect_seconds: float = CONNECT_SECONDS, answer_seconds: float = ANSWER_SECONDS) -> Redis:
     """A connection that broke while it lay idle is made anew, once. Safe after a fork."""
@@ -43,10 +47,12 @@ def client(*, connect_seconds: float = CONNECT_SECONDS, answer_seconds: float = 
     )
 
 
-def run(name: str, *, plan: bytes, call: dict[str, Any]) -> Any:
-    """The script's answer. Raises RedisAway, and then nobody knows whether it ran."""
+def run(name: str, *, plan: bytes, call: dict[str, Any], by: Redis | None = None) -> Any:
+    """The script's answer. Raises RedisAway, and then nobody knows whether it ran, and ScriptFailed."""
     try:
-        return _script(name)(args=(plan, msgspec.json.encode(call)))
+        return _script(name)(args=(plan, msgspec.json.encode(call)), client=by)
+    except ResponseError as error:
+        raise ScriptFailed(type(error).__name__) from error
     except (RedisError, OSError) as error:
         raise away(error) from error
 
