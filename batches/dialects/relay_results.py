@@ -81,15 +81,15 @@ def _result(result: Result, includes: frozenset[str]) -> bytes:
 def _failure(result: Result, includes: frozenset[str]) -> dict[str, Any]:
     """Why there is no answer. An item that waits again after a failure, or ended while it waited, has no such."""
     row = result.row
+    found: dict[str, Any] = {}
     if result.is_lost:
-        error, included = LOST_ERROR, (LOST_CODE, None, None)
+        found = {"error": LOST_ERROR, "error_code": LOST_CODE}
     elif row.state == ItemState.DISCARDED or (row.state == ItemState.CANCELLED and row.error):
         said = None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
-        error, included = row.error, (row.error_code or None, row.upstream_status, said)
-    else:
-        error, included = "", (None, None, None)
-    shown = {"error": error} if error else {}
-    return shown | {name: value for name, value in zip(FAILURE, included, strict=True) if name in includes}
+        found = {"error": row.error, "error_code": row.error_code or None}
+        found |= {"upstream_status": row.upstream_status, "upstream_error": said}
+    shown = {"error": found["error"]} if found.get("error") else {}
+    return shown | {name: found.get(name) for name in FAILURE if name in includes}
 
 
 def shown_usage(total: Total) -> dict[str, Any]:
