@@ -28,14 +28,24 @@ NOT_PAUSED = """NOT EXISTS (
     SELECT FROM batches_policypause p
     WHERE p.policy_id = b.policy_id AND p.until > clock_timestamp() AND p.at_once = 0)"""
 
-# How many more items of batch `b` and its owner may be published; NULL where there is no such limit.
-PLACES_LEFT = """(
-    SELECT greatest(0, p.at_once - (
-        SELECT count(*) FROM batches_batchitem out JOIN batches_batch of ON of.id = out.batch_id
-        WHERE out.owner_id = b.owner_id AND of.policy_id = b.policy_id
-          AND (out.state = 'running' OR (out.state = 'available' AND out.published_at IS NOT NULL))))
-    FROM batches_policypause p
-    WHERE p.policy_id = b.policy_id AND p.until > clock_timestamp() AND p.at_once > 0)"""
+# For items `i` of a batch `b`: those that may be published now.
+DUE = """i.owner_id = b.owner_id AND i.batch_id = b.id AND i.state = 'available' AND i.published_at IS NULL
+    AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())"""
+
+# Policies with too many calls at once: how many more of the owner's items may be published, and the one batch that they
+# are taken from. The next batch has its turn when that one has none left: each would else get all the places. The order
+# of its items keeps the plan to their index.
+CROWDED = f"""
+SELECT p.policy_id, greatest(0, p.at_once - (
+    SELECT count(*) FROM batches_batchitem i JOIN batches_batch b ON b.id = i.batch_id
+    WHERE i.owner_id = %(owner)s AND b.policy_id = p.policy_id
+      AND (i.state = 'running' OR (i.state = 'available' AND i.published_at IS NOT NULL)))) AS places, (
+    SELECT b.id FROM batches_batch b
+    CROSS JOIN LATERAL (SELECT FROM batches_batchitem i WHERE {DUE} ORDER BY i.idx LIMIT 1) first
+    WHERE b.owner_id = %(owner)s AND b.policy_id = p.policy_id AND b.ended_at IS NULL
+    ORDER BY b.id LIMIT 1) AS batch_id
+FROM batches_policypause p WHERE p.until > clock_timestamp() AND p.at_once > 0
+"""
 
 # A pause only ever grows, and a whole one goes before one that lets some items pass.
 _PAUSE = """

@@ -16,7 +16,7 @@ from batches import broker
 from batches.broker import BROKER_ERRORS
 from batches.models import Worker
 from batches.owners import lock_owner
-from batches.pauses import NOT_PAUSED, PLACES_LEFT
+from batches.pauses import CROWDED, DUE, NOT_PAUSED
 from batches.refill import Refiller
 from routing.faults import reach
 
@@ -34,13 +34,13 @@ _MARK_DUE = f"""
 WITH room AS (
     SELECT greatest(0, %(window)s - count(*)) AS items FROM batches_batchitem
     WHERE owner_id = %(owner)s AND (state = 'running' OR (state = 'available' AND published_at IS NOT NULL))
-), due AS (
-    SELECT i.id, i.batch_id, i.idx FROM batches_batch b CROSS JOIN LATERAL (
-        SELECT id, batch_id, idx FROM batches_batchitem
-        WHERE owner_id = %(owner)s AND batch_id = b.id AND state = 'available' AND published_at IS NULL
-          AND (not_before IS NULL OR not_before <= clock_timestamp())
-        ORDER BY idx LIMIT least((SELECT items FROM room), {PLACES_LEFT})) i
+), crowded AS MATERIALIZED ({CROWDED}), due AS (
+    SELECT i.id, i.batch_id, i.idx
+    FROM batches_batch b LEFT JOIN crowded ON crowded.policy_id = b.policy_id CROSS JOIN LATERAL (
+        SELECT i.id, i.batch_id, i.idx FROM batches_batchitem i WHERE {DUE}
+        ORDER BY i.idx LIMIT least((SELECT items FROM room), crowded.places)) i
     WHERE b.owner_id = %(owner)s AND b.ended_at IS NULL AND {NOT_PAUSED}
+      AND (crowded.batch_id IS NULL OR crowded.batch_id = b.id)
     ORDER BY b.id, i.idx LIMIT (SELECT items FROM room)
 ), marked AS (
     UPDATE batches_batchitem SET published_at = clock_timestamp()
@@ -50,10 +50,8 @@ SELECT due.id FROM due JOIN marked USING (id) ORDER BY due.batch_id, due.idx
 """
 
 _OWNERS_WITH_DUE_ITEMS = f"""
-SELECT DISTINCT b.owner_id FROM batches_batch b WHERE b.ended_at IS NULL AND {NOT_PAUSED} AND EXISTS (
-    SELECT FROM batches_batchitem i
-    WHERE i.owner_id = b.owner_id AND i.batch_id = b.id AND i.state = 'available' AND i.published_at IS NULL
-      AND (i.not_before IS NULL OR i.not_before <= clock_timestamp()))
+SELECT DISTINCT b.owner_id FROM batches_batch b
+WHERE b.ended_at IS NULL AND {NOT_PAUSED} AND EXISTS (SELECT FROM batches_batchitem i WHERE {DUE})
 """
 
 # The queue is first in, first out: when it holds fewer messages than items wait in it, the oldest are missing

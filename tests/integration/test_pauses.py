@@ -61,6 +61,14 @@ def test_of_a_crowded_policy_no_more_items_are_out_than_may_run_and_one(catalog:
     assert queue_length() == 5
 
 
+def test_the_batches_of_a_crowded_policy_share_its_places(catalog: SimpleNamespace) -> None:
+    batches = [unpublished(catalog, 2) for _ in range(5)]
+    crowd(batches[0].policy_id, reason="rate_limit", at_once=2)
+    assert [publish_due(batches[0].owner_id) for _ in range(3)] == [2, 1, 0]
+    out = BatchItem.objects.filter(published_at__isnull=False).order_by("id")
+    assert [item.batch_id for item in out] == [batches[0].id, batches[0].id, batches[1].id]
+
+
 def test_another_policy_of_the_same_owner_has_the_rest_of_the_window(catalog: SimpleNamespace) -> None:
     crowded, free = unpublished(catalog, 50), unpublished(catalog, 50)
     type(free).objects.filter(id=free.id).update(policy_id=free.id)
