@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from django.db import connection, transaction
 
 from batches.ending import end_if_over, lock_alone
 from batches.models import ItemState
+from batches.publish import publish_soon
 
 if TYPE_CHECKING:
     import uuid
@@ -39,12 +41,14 @@ def cancel_batch(batch: Batch) -> None:
             marked = cursor.rowcount == 1
         if marked:
             close_waiting(batch.id, ItemState.CANCELLED)
+            # The owner's other batches get the places that this one leaves.
+            transaction.on_commit(functools.partial(publish_soon, batch.owner_id), robust=True)
     if marked:
         logger.info("batch cancelled", extra={"batch_id": batch.id})
 
 
 def expire_batch(batch_id: uuid.UUID) -> None:
-    """Expires what has not started. Running items finish. Safe to call again."""
+    """Expires what has not started. Running items finish. Safe to call again. The sweep publishes what comes next."""
     with transaction.atomic():
         lock_alone(batch_id)
         close_waiting(batch_id, ItemState.EXPIRED)

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.db.models import F
 
 from batches.broker import queue_length
+from batches.cancel import cancel_batch
 from batches.claims import claim_item
 from batches.models import BatchItem, PolicyPause, Worker
 from batches.pauses import pause
@@ -160,6 +161,15 @@ def test_a_settled_item_makes_room_for_the_next(broker: redis.Redis, catalog: Si
     assert publish_due(batch.owner_id) == 0, "a running item keeps its place in the window"
     BatchItem.objects.filter(id=first).update(state="cancelled", finished_at=batch.created_at)
     assert publish_due(batch.owner_id) == 1
+
+
+def test_the_places_that_a_cancelled_batch_leaves_are_filled_at_once(
+    broker: redis.Redis, catalog: SimpleNamespace
+) -> None:
+    first, second = submit_and_publish(catalog, 100), submit_and_publish(catalog, 100)
+    cancel_batch(first)
+    finish_publishing()
+    assert BatchItem.objects.of(second).filter(published_at__isnull=False).count() == SMALLEST_WINDOW
 
 
 def test_a_paused_policy_is_passed_over_and_others_are_not(
