@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
 
 from django.db import connection
 
@@ -35,11 +34,17 @@ class AnsweredEarlier(Exception):  # noqa: N818 -- not an error: the caller gets
         self.body = body
 
 
+def earlier_answer(owner_name: str, idempotency: Idempotency) -> AnsweredEarlier | None:
+    """Raises Conflict when the key came with another body."""
+    fresh = IdempotencyKey.objects.fresh()
+    row = fresh.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first()
+    return _answer(row, idempotency) if row else None
+
+
 def raise_if_answered(owner: Owner, idempotency: Idempotency) -> None:
     """Raises AnsweredEarlier, or Conflict when the key came with another body; else returns."""
-    row = IdempotencyKey.objects.fresh().filter(owner=owner, key_hash=idempotency.key_hash).first()
-    if row:
-        _answer(row, idempotency)
+    if earlier := earlier_answer(owner.name, idempotency):
+        raise earlier
 
 
 def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
@@ -51,14 +56,14 @@ def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: b
         cursor.execute(_CLAIM, [owner.id, idempotency.key_hash, idempotency.body_hash, status, body])
         claimed = cursor.rowcount == 1
     if not claimed:
-        _answer(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
+        raise _answer(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
 
 
-def _answer(row: IdempotencyKey, idempotency: Idempotency) -> NoReturn:
+def _answer(row: IdempotencyKey, idempotency: Idempotency) -> AnsweredEarlier:
     if bytes(row.body_hash) != idempotency.body_hash:
         raise Conflict(
             "This Idempotency-Key was used with another request body within the last 24 hours; "
             "send the same body, or another key.",
             code="idempotency_conflict",
         )
-    raise AnsweredEarlier(status=row.status, body=bytes(row.answer))
+    return AnsweredEarlier(status=row.status, body=bytes(row.answer))

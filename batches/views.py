@@ -21,7 +21,7 @@ from batches.dialects.asked import Asked
 from batches.dialects.detection import detected
 from batches.dialects.ids import batch_id_from, public_id
 from batches.dialects.wire import read_wire
-from batches.idempotency import Idempotency
+from batches.idempotency import Idempotency, earlier_answer
 from batches.links import public_origin
 from batches.models import Batch
 from batches.retry import read_selection, retry_submission
@@ -119,12 +119,14 @@ class BatchViewSet(GenericViewSet[Batch]):
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
         require_creation(self._credential)
         idempotency_key = _idempotency_key(request)
-        batch, dialect = self._batch(batch_id)
         body = read_body(request, limit_bytes=LARGEST_SELECTION_BYTES, too_large=self.too_large)
+        idempotency = _idempotency(idempotency_key, path=request.path_info, body=body)
+        # Asked again, it is answered again, also when the old batch was deleted in between.
+        if idempotency and (earlier := earlier_answer(self._credential.owner, idempotency)):
+            return HttpResponse(earlier.body, status=earlier.status, content_type=JSON)
+        batch, dialect = self._batch(batch_id)
         submission = retry_submission(batch, read_selection(body))
-        return self._accepted(
-            submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
-        )
+        return self._accepted(submission, dialect, idempotency)
 
     def _accepted(
         self, submission: Submission, dialect: Dialect, idempotency: Idempotency | None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from batches.delete import delete_batch
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
 from tests.catalog import make_caller, make_catalog
@@ -121,6 +122,19 @@ def test_an_idempotency_key_gives_the_same_new_batch(
     answers = [retry(client, batch, catalog, **{"Idempotency-Key": "k"}).json() for _ in range(2)]
     assert answers[0] == answers[1]
     assert Batch.objects.count() == 2
+
+
+def test_an_idempotency_key_gives_the_same_answer_after_the_old_batch_is_gone(
+    client: Client, batch: Batch, catalog: SimpleNamespace
+) -> None:
+    key = {"Idempotency-Key": "k"}
+    first = retry(client, batch, catalog, **key)
+    delete_batch(batch)
+    again = retry(client, batch, catalog, **key)
+    assert (again.status_code, again.content) == (202, first.content)
+    assert retry(client, batch, catalog, {"idx": 1}, **key).status_code == 409
+    assert retry(client, batch, catalog).status_code == 404
+    assert retry(client, batch, make_caller(catalog), **key).status_code == 404
 
 
 def test_without_the_payloads_it_says_so_and_stores_nothing(
