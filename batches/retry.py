@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 from django.db.models import Q
 
+from batches.accept import accept_batch
 from batches.models import BatchItem, ItemState
 from batches.payloads import PayloadUnreadable, open_store
 from batches.submission import Submission
 from relaybatch.errors import Conflict, InvalidRequest, Unavailable
+from routing.credentials import Credential
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,6 +82,34 @@ def retry_submission(batch: Batch, selection: Selection) -> Submission:
         lifetime_seconds=_lifetime_seconds(batch),
         metadata=metadata,
         upstream_headers=batch.upstream_headers,
+    )
+
+
+def retry_as_recorded(batch: Batch) -> uuid.UUID:
+    """The id of a new batch of all failed items, whose it was before: owner, credential and policy are those of then.
+
+    For operators, who have no credential of the owner's. Raises as `retry_submission` and `accept_batch` do.
+    """
+    accepted = accept_batch(
+        retry_submission(batch, Selection()),
+        credential=_recorded_credential(batch),
+        idempotency=None,
+        render=lambda new: (202, new.id.bytes),
+    )
+    return uuid.UUID(bytes=accepted.body)
+
+
+def _recorded_credential(batch: Batch) -> Credential:
+    """Whether it still works is looked at when an item runs."""
+    return Credential(
+        owner=batch.owner.name,
+        kind=batch.credential_kind,
+        id=batch.credential_id,
+        principal_kind=batch.principal_kind,
+        principal_id=batch.principal_id,
+        policy_id=batch.policy_id,
+        project_id=batch.project_id,
+        team_id=batch.team_id,
     )
 
 

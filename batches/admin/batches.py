@@ -1,4 +1,4 @@
-"""Batches: how far they are, whose they are, what they cost, and their items; the one thing to do is to cancel."""
+"""Batches: how far they are, whose they are, what they cost, and their items. They can be cancelled and retried."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 
+from batches.admin.deeds import CANCEL, RETRY, Deed
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_pages import item_page
 from batches.admin.labels import Labels, labels_of, owners_named
 from batches.admin.progress import counts_in_words, progress_in_words, state_badge
-from batches.cancel import cancel_batch
 from batches.dialects.ids import batch_id_from, public_id
 from batches.models import Batch
 from batches.snapshots import Snapshot, snapshots_of
+from relaybatch.errors import ApiError
 from routing.admin.cells import two_lines
 from routing.admin.large_lists import LargeChangeList, LargeListPage
 from routing.amounts import shown_amount
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
-CANCELLED_AT_ONCE = 100
 _MORE = (
     *("batch", "dialect", "shape", "total_items", "waiting", "max_attempts", "on_rate_limit", "metadata"),
     *("principal_kind", "principal_id", "credential_kind", "credential_id"),
@@ -73,7 +73,7 @@ class BatchPage(LargeListPage):
     search_fields = ("id",)
     search_help_text = "A batch's id, the beginning of a key, or the exact name of a service account or user"
     ordering = ("-id",)
-    actions = ("cancel_selected",)
+    actions = ("cancel_selected", "retry_selected")
     fieldsets = (
         (None, {"fields": (("state", "progress"), ("cost", "tokens"), ("owner_shown", "policy", "project"))}),
         ("Times", {"fields": (("created_at", "ended_at"), ("expires_at", "cancel_initiated_at"))}),
@@ -104,14 +104,16 @@ class BatchPage(LargeListPage):
             return queryset.filter(id=batch_id), False
         return queryset.filter(owner_id__in=owners_named(term)), False
 
-    def has_cancel_permission(self, request: HttpRequest) -> bool:
+    def has_operate_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("batches.change_batch"))
 
     def get_urls(self) -> list[Any]:
-        cancel = path(
-            "<uuid:batch_id>/cancel/", self.admin_site.admin_view(self.cancel), name="batches_batch_cancel"
-        )
-        return [cancel, *super().get_urls()]
+        wrapped = self.admin_site.admin_view
+        return [
+            path("<uuid:batch_id>/cancel/", wrapped(self.cancel), name="batches_batch_cancel"),
+            path("<uuid:batch_id>/retry/", wrapped(self.retry), name="batches_batch_retry"),
+            *super().get_urls(),
+        ]
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
@@ -119,56 +121,73 @@ class BatchPage(LargeListPage):
         batch_id = batch_id_from(object_id)
         more = {
             "items": item_page(batch_id, request.GET) if batch_id else None,
-            "may_cancel": self.has_cancel_permission(request),
+            "may_operate": self.has_operate_permission(request),
             "may_view_items": request.user.has_perm("batches.view_batchitem"),
             "may_view_payloads": request.user.has_perm("batches.view_payload"),
         }
         return super().change_view(request, object_id, form_url, more | (extra_context or {}))
 
     def cancel(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
+        return self._to_one(request, batch_id, CANCEL)
+
+    def retry(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
+        return self._to_one(request, batch_id, RETRY)
+
+    @admin.action(description="Cancel the selected batches", permissions=["operate"])
+    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self._to_selected(request, queryset, CANCEL)
+
+    @admin.action(description="Retry the failed items of the selected batches", permissions=["operate"])
+    def retry_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
+        return self._to_selected(request, queryset, RETRY)
+
+    def _to_one(self, request: HttpRequest, batch_id: Any, deed: Deed) -> HttpResponse:
         """Asks first; a POST does it."""
-        if not self.has_cancel_permission(request):
+        if not self.has_operate_permission(request):
             raise PermissionDenied
         batch = self.get_object(request, str(batch_id))
         if batch is None:
             raise Http404
         if request.method != "POST":
-            return self._ask(request, [batch])
-        self._cancel_all(request, [batch])
+            return self._ask(request, [batch], deed)
+        self._do(request, [batch], deed)
         return HttpResponseRedirect(reverse("admin:batches_batch_change", args=[batch.pk]))
 
-    @admin.action(description="Cancel the selected batches", permissions=["cancel"])
-    def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        batches = list(queryset.select_related("owner")[: CANCELLED_AT_ONCE + 1])
-        if len(batches) > CANCELLED_AT_ONCE:
-            messages.error(request, f"At most {CANCELLED_AT_ONCE} batches at once can be cancelled here.")
+    def _to_selected(self, request: HttpRequest, queryset: QuerySet[Any], deed: Deed) -> HttpResponse | None:
+        batches = list(queryset.select_related("owner")[: deed.at_most + 1])
+        if len(batches) > deed.at_most:
+            messages.error(request, f"At most {deed.at_most} batches at once, please.")
             return None
         if "confirmed" not in request.POST:
-            return self._ask(request, attach(batches), by_action=True)
-        self._cancel_all(request, batches)
+            return self._ask(request, attach(batches), deed, by_action=True)
+        self._do(request, batches, deed)
         return None
 
     def _ask(
-        self, request: HttpRequest, batches: Sequence[Batch], *, by_action: bool = False
+        self, request: HttpRequest, batches: Sequence[Batch], deed: Deed, *, by_action: bool = False
     ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Cancel this batch?" if len(batches) == 1 else f"Cancel {len(batches)} batches?",
+            "title": deed.title(len(batches)),
+            "deed": deed,
             "batches": [(batch, counts_in_words(shown(batch).snapshot.counts)) for batch in batches],
             "by_action": by_action,
             "checkbox": ACTION_CHECKBOX_NAME,
         }
-        return TemplateResponse(request, "admin/batches/batch/cancel.html", context)
+        return TemplateResponse(request, "admin/batches/batch/ask.html", context)
 
-    def _cancel_all(self, request: HttpRequest, batches: Iterable[Batch]) -> None:
-        count = 0
-        for count, batch in enumerate(batches, start=1):  # noqa: B007
-            cancel_batch(batch)
-            self.log_change(request, batch, "Cancelled.")
-        messages.success(
-            request, "The batch is cancelled." if count == 1 else f"{count} batches are cancelled."
-        )
+    def _do(self, request: HttpRequest, batches: Iterable[Batch], deed: Deed) -> None:
+        done = []
+        for batch in batches:
+            try:
+                done.append(deed.do(batch))
+            except ApiError as refused:
+                messages.error(request, f"{self.batch(batch)}: {refused}")
+            else:
+                self.log_change(request, batch, deed.log)
+        if done:
+            messages.success(request, deed.told(done))
 
     @admin.display(description="batch")
     def batch(self, batch: Batch) -> str:

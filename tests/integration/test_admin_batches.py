@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
+from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
@@ -21,7 +22,6 @@ from tests.submissions import chat_body, submit
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from django.test import Client
     from pytest_django import DjangoAssertNumQueries
 
 pytestmark = pytest.mark.django_db
@@ -161,6 +161,57 @@ def test_who_may_change_batches_may_cancel_them(world: SimpleNamespace) -> None:
     user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
     assert logged_in(user).post(cancel_url(world.open_batch)).status_code == 302
     assert Batch.objects.get(id=world.open_batch.id).processing_status == "ended"
+
+
+def retry_url(batch: Batch) -> str:
+    return reverse("admin:batches_batch_retry", args=[batch.id])
+
+
+def test_what_failed_is_retried_after_a_question_as_a_batch_of_its_owner(world: SimpleNamespace) -> None:
+    client, url = owner(), retry_url(world.ended_batch)
+    assert "Retry failed items" in page(client, f"{BATCHES}{world.ended_batch.id}/change/")
+    assert "1 completed, 1 discarded" in page(client, url)
+    assert Batch.objects.count() == 2
+    answer = client.post(url, follow=True)
+    new = Batch.objects.latest("created_at")
+    assert f"/admin/batches/batch/{new.id}/change/" in answer.content.decode()
+    assert (new.total_items, new.metadata) == (1, {"retry_of": str(world.ended_batch.id)})
+    recorded = ("owner_id", "policy_id", "project_id", "principal_id", "credential_kind", "credential_id")
+    assert [getattr(new, name) for name in recorded] == [
+        getattr(world.ended_batch, name) for name in recorded
+    ]
+    assert Client().get(f"/v1/batches/{new.id}", headers=world.headers).status_code == 200
+    assert [entry.object_id for entry in LogEntry.objects.all()] == [str(world.ended_batch.id)]
+
+
+def test_of_selected_batches_those_that_cannot_be_retried_are_named(world: SimpleNamespace) -> None:
+    client = owner()
+    chosen = {
+        "action": "retry_selected",
+        "_selected_action": [str(world.open_batch.id), str(world.ended_batch.id)],
+    }
+    assert "Yes, retry" in client.post(BATCHES, chosen).content.decode()
+    html = client.post(BATCHES, chosen | {"confirmed": "yes"}, follow=True).content.decode()
+    assert f"{world.open_batch.id}: This batch has not ended yet" in html
+    assert f"/admin/batches/batch/{Batch.objects.latest('created_at').id}/change/" in html
+    assert Batch.objects.count() == 3
+
+
+def test_nothing_that_failed_is_said(world: SimpleNamespace) -> None:
+    BatchItem.objects.filter(batch=world.ended_batch, idx=1).update(state="expired", error_code="expired")
+    html = owner().post(retry_url(world.ended_batch), follow=True).content.decode()
+    assert "No item of this batch failed" in html
+    assert Batch.objects.count() == 2
+
+
+def test_viewers_retry_nothing(world: SimpleNamespace) -> None:
+    client = viewer()
+    assert client.get(retry_url(world.ended_batch)).status_code == 403
+    assert client.post(retry_url(world.ended_batch)).status_code == 403
+    chosen = {"action": "retry_selected", "_selected_action": [str(world.ended_batch.id)], "confirmed": "yes"}
+    client.post(BATCHES, chosen)
+    assert "Retry failed items" not in page(client, f"{BATCHES}{world.ended_batch.id}/change/")
+    assert Batch.objects.count() == 2
 
 
 def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
