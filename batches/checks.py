@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
-# A watch thread renews its row every sixth of it, and looks at its items once a second.
+# A watch thread renews its row every sixth of it, and looks at its items twice a second.
 WORKER_LOST_LEAST_SECONDS = 3
 
 
