@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 60.0
-LONGEST_RETRY_AFTER_SECONDS = 900.0
 LONGEST_PAUSE_OF_OTHERS_SECONDS = 2.0
 
 
@@ -71,7 +70,7 @@ def _pause_seconds(postponement: Postponement) -> float:
 
 def _wait_seconds(claim: Claim, failure: Failure) -> float:
     if failure.retry_after_seconds is not None:
-        return min(max(failure.retry_after_seconds, 0.0), LONGEST_RETRY_AFTER_SECONDS)
+        return failure.retry_after_seconds
     return backoff_seconds(claim.attempt, spread=random.random())  # noqa: S311 -- spreads load, guards nothing
 
 

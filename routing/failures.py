@@ -9,7 +9,7 @@ UPSTREAM_ERROR_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """`message` never holds a prompt, an answer, a credential or a secret.
+    """`message` never holds a prompt, an answer, a credential or a secret. `retry_after_seconds`: 0 to 900.
 
     `retryable`: another attempt may end differently. `upstream_error`: the first 4 KiB of the upstream's error
     body, kept for the owner alone (so it stays out of every repr).

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Q
 
 from routing.call import Priced, PriceList
-from routing.failures import CallFailed, Failure
+from routing.failures import Failure
 from routing.fresh import Fresh
 from routing.gate.plan import encode_plan
 from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate, RateLimitRule
@@ -53,17 +53,12 @@ class Resolution:
 _resolutions: Fresh[tuple[uuid.UUID, str], Resolution] = Fresh(seconds=0.5)
 
 
-def resolve(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Route:
-    """Raises CallFailed: model_not_found, model_not_allowed, model_disabled, no_binding, no_keys, cross_shape,
-    policy_deleted, policy_disabled."""
-    found = look_up(policy_id=policy_id, model_name=model_name, adapter=adapter)
-    if found.failure is not None:
-        raise CallFailed(found.failure)
-    return found.route
-
-
 def look_up(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Resolution:
-    """Like `resolve`, with the names known so far also where it fails. Rows may be half a second old."""
+    """The names known so far also where it fails. Rows may be half a second old.
+
+    Fails with model_not_found, model_not_allowed, model_disabled, no_binding, no_keys, cross_shape, policy_deleted or
+    policy_disabled.
+    """
     if not readings(model_name):
         return _failed(_NOWHERE, "model_not_found", f"no model is called {printable(model_name)}")
     found = _resolutions.get((policy_id, model_name), lambda: _load(policy_id, model_name))

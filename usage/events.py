@@ -80,10 +80,6 @@ class EventDraft:
     cost_breakdown: Mapping[str, int]
     pricing: str
 
-    @property
-    def tokens_known(self) -> bool:
-        return self.input is not None
-
     def as_late(self) -> EventDraft:
         """Of a worker that had been declared lost: its tokens and cost count, its request does not."""
         return replace(self, late=True)

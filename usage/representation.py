@@ -31,6 +31,10 @@ def shown_time(at: datetime) -> str:
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+def shown_time_if_any(at: datetime | None) -> str | None:
+    return shown_time(at) if at else None
+
+
 def shown_tokens(counts: Mapping[str, int | None]) -> dict[str, int]:
     """`{meter: count}`: the four meters always, a part of one only where there is any."""
     known = {meter: int(counts.get(meter) or 0) for meter in METERS}

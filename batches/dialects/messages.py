@@ -18,11 +18,10 @@ from batches.dialects.paging import LIMIT_DEFAULT, cursor, newer, older
 from batches.dialects.result_lines import result_lines
 from batches.models import ItemState
 from relaybatch.errors import InvalidRequest, TooLarge
-from usage.representation import shown_time
+from usage.representation import shown_time, shown_time_if_any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from batches.dialects.asked import Asked
     from batches.dialects.wire import Wire
@@ -111,9 +110,9 @@ def _message_batch(batch: Batch, *, results_url: str | None) -> dict[str, Any]:
         "processing_status": batch.processing_status,
         "request_counts": _request_counts(batch),
         "created_at": shown_time(batch.created_at),
-        "expires_at": _time(batch.expires_at),
-        "ended_at": _time(batch.ended_at),
-        "cancel_initiated_at": _time(batch.cancel_initiated_at),
+        "expires_at": shown_time_if_any(batch.expires_at),
+        "ended_at": shown_time_if_any(batch.ended_at),
+        "cancel_initiated_at": shown_time_if_any(batch.cancel_initiated_at),
         "archived_at": None,
         "results_url": results_url,
     }
@@ -137,7 +136,3 @@ def _header(name: str, value: str, *, most: int) -> str:
     if len(value) > most or not _VISIBLE.fullmatch(value):
         raise InvalidRequest(f"{name} must be at most {most} visible ASCII characters.", param=name)
     return value
-
-
-def _time(at: datetime | None) -> str | None:
-    return shown_time(at) if at else None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from batches.dialects.answer import Answer, json_answer
+from batches.dialects.paging import LIMIT_DEFAULT, older
 from batches.dialects.relay_results import ResultsQuery, relay_results
 from batches.dialects.relay_status import relay_created, relay_listed, relay_status
 from batches.dialects.relay_submission import relay_submission
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from batches.models.batch import BatchQuerySet
     from batches.submission import Submission
 
-LIST_DEFAULT, LIST_MOST = 20, 100
+LIST_MOST = 100
 
 
 class Relay:
@@ -52,14 +53,12 @@ class Relay:
         return Answer(b"", status=204)
 
     def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
-        limit = asked.parameters.number("limit", default=LIST_DEFAULT, minimum=1, maximum=LIST_MOST)
+        limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
         cursor = asked.parameters.text("cursor")
-        newest = owned.undeleted().newest_first()
-        found = list((newest.older_than(_from_cursor(cursor)) if cursor else newest)[: limit + 1])
-        page = found[:limit]
-        shown = [relay_listed(snapshot) for snapshot in snapshots_of(page)]
+        page = older(owned, limit=limit, than=_from_cursor(cursor) if cursor else None)
+        shown = [relay_listed(snapshot) for snapshot in snapshots_of(page.batches)]
         return json_answer(
-            {"batches": shown, "next_cursor": _cursor(page[-1].id) if len(found) > limit else None}
+            {"batches": shown, "next_cursor": _cursor(page.batches[-1].id) if page.has_more else None}
         )
 
 

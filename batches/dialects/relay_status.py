@@ -11,11 +11,10 @@ from batches.dialects.ids import public_id
 from batches.dialects.relay_results import shown_usage
 from batches.models import BatchItem, ItemState
 from batches.snapshots import snapshots_of
-from usage.representation import shown_time
+from usage.representation import shown_time, shown_time_if_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from datetime import datetime
 
     from batches.models import Batch
     from batches.snapshots import Snapshot
@@ -56,7 +55,7 @@ def _documented(snapshot: Snapshot) -> dict[str, Any]:
         "Status": "cancelled" if batch.cancel_initiated_at else "queued",
         "TotalItems": batch.total_items,
         "CreatedAt": shown_time(batch.created_at),
-        "CompletedAt": _time(batch.ended_at),
+        "CompletedAt": shown_time_if_any(batch.ended_at),
         "ProjectID": str(batch.project_id) if batch.project_id else None,
         "TeamID": str(batch.team_id) if batch.team_id else None,
         "PrincipalKind": batch.principal_kind,
@@ -71,7 +70,7 @@ def _ours(snapshot: Snapshot) -> dict[str, Any]:
     batch = snapshot.batch
     return {
         "processing_status": batch.processing_status,
-        "expires_at": _time(batch.expires_at),
+        "expires_at": shown_time_if_any(batch.expires_at),
         "waiting": snapshot.waiting,
         "usage": shown_usage(snapshot.usage),
         "metadata": batch.metadata,
@@ -91,7 +90,3 @@ def _items(batch: Batch, states: Sequence[str]) -> Iterator[bytes]:
         idxs = range(first, first + ITEMS_A_PART)
         if text := BatchItem.objects.states_as_json(batch.id, idxs=idxs, states=states):
             yield text.encode("ascii")
-
-
-def _time(at: datetime | None) -> str | None:
-    return shown_time(at) if at else None

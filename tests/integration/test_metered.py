@@ -66,11 +66,11 @@ def test_a_failed_attempt_that_reported_usage_costs_money(
 def test_a_failed_attempt_without_usage_is_unpriced(upstream: Upstream, catalog: SimpleNamespace) -> None:
     upstream.script(answers.status(400))
     event = metered(call_of(catalog)).event
-    assert (event.status, event.tokens_known, event.cost_nanos) == (400, False, None)
+    assert (event.status, event.input, event.cost_nanos) == (400, None, None)
 
 
 def test_a_call_that_was_never_sent_cost_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:
     event = metered(call_of(catalog, body=b'{"model":"no-such-model"}')).event
     assert upstream.requests == []
     assert (event.status, event.error_kind, event.requested_model) == (0, "model_not_found", "no-such-model")
-    assert (event.tokens_known, event.cost_nanos, event.keys_tried) == (True, 0, 0)
+    assert (event.input, event.cost_nanos, event.keys_tried) == (0, 0, 0)

@@ -21,7 +21,7 @@ from routing.models import (
     Provider,
     Rate,
 )
-from routing.resolve import forget, resolve
+from routing.resolve import forget, look_up
 from routing.secrets import encrypt
 
 if TYPE_CHECKING:
@@ -30,6 +30,13 @@ if TYPE_CHECKING:
     from routing.route import Route
 
 pytestmark = pytest.mark.django_db
+
+
+def resolve(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Route:
+    found = look_up(policy_id=policy_id, model_name=model_name, adapter=adapter)
+    if found.failure is not None:
+        raise CallFailed(found.failure)
+    return found.route
 
 
 class Catalog:
