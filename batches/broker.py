@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from celery import current_app
+from kombu import pools
 from kombu.exceptions import BatchPublishError, OperationalError  # type: ignore[attr-defined]
 from redis.exceptions import RedisError
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
 
 QUEUE = "items"
 TASK = "batches.run_item"
@@ -19,21 +24,64 @@ TASK = "batches.run_item"
 BROKER_ERRORS = (OperationalError, BatchPublishError, RedisError, OSError)
 
 
+# Of everything that a publisher waits for. A server that is frozen, or behind a cut wire, refuses nothing.
+ANSWER_SECONDS = 2.0
+# Who publishes for many owners meets the silence once, not for each of them.
+SILENCE_SECONDS = 5.0
+_silent_until = 0.0
+
+
+class BrokerSilent(OSError):  # noqa: N818 -- says what the broker is
+    """It has not answered a moment ago, and is not asked."""
+
+
 def send_messages(item_ids: Sequence[uuid.UUID]) -> None:
     """One message an item, in one batch: a round trip for all of them. Raises BROKER_ERRORS."""
+    _unless_silent(lambda: _send(item_ids))
+
+
+def queue_length() -> int:
+    """Messages that no worker has fetched yet. Raises BROKER_ERRORS."""
+    return _unless_silent(_count)
+
+
+def _unless_silent(ask: Callable[[], T]) -> T:
+    global _silent_until
+    asked_at = time.monotonic()
+    if asked_at < _silent_until:
+        raise BrokerSilent
+    try:
+        return ask()
+    except BROKER_ERRORS:
+        if time.monotonic() > asked_at + ANSWER_SECONDS / 2:  # a refusal comes at once
+            _silent_until = time.monotonic() + SILENCE_SECONDS
+        raise
+
+
+def _send(item_ids: Sequence[uuid.UUID]) -> None:
     with _producer() as producer, producer.batch():
         for item_id in item_ids:
             _publish(producer, item_id)
 
 
-def queue_length() -> int:
-    """Messages that no worker has fetched yet. Raises BROKER_ERRORS."""
+def _count() -> int:
     with _producer() as producer:
         return int(producer.channel.client.llen(QUEUE))
 
 
 def _producer() -> Any:
-    return current_app.producer_pool.acquire(block=True)
+    return pools.producers[_connection()].acquire(block=True)
+
+
+@functools.cache
+def _connection() -> Any:
+    """What the pool copies. Not the workers' own connections: those wait for messages, silently and long."""
+    options = {
+        "socket_connect_timeout": ANSWER_SECONDS,
+        "socket_timeout": ANSWER_SECONDS,
+        "max_retries": 0,  # kombu would connect three times, and wait as often
+    }
+    return current_app.connection_for_write(transport_options=options)
 
 
 def _publish(producer: Any, item_id: uuid.UUID) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from typing import TYPE_CHECKING
 
 import pytest
 
+from batches.claims import claim_item
 from batches.models import BatchItem
+from relaybatch.ids import uuid7
+from relaybatch.quickstart.servers import PrivateRedis
 from tests.deployment import wait_for_end, wait_until
 from tests.submissions import chat_body, submit
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import SimpleNamespace
 
     from tests.deployment import Deployment
@@ -34,6 +39,30 @@ def test_a_sweeper_that_hangs_loses_its_lock_to_the_next_one(
     first.signal(signal.SIGCONT)
     wait_until(lambda: "cannot reach the database" in first.log(), first.log)
     assert first.alive, "it finds out, and waits for the lock"
+
+
+def test_a_redis_that_hangs_stops_neither_expiry_nor_the_care_for_dead_workers(
+    deployment: Deployment, catalog: SimpleNamespace, tmp_path: Path
+) -> None:
+    """It takes connections, and answers nothing."""
+    broker = PrivateRedis(tmp_path)
+    broker.start()
+    try:
+        os.kill(broker.pid, signal.SIGSTOP)
+        sweeper = deployment.sweeper(REDIS_URL=broker.url)
+        wait_until(lambda: "the broker is away" in sweeper.log(), sweeper.log)
+        early, lost = submit(catalog, chat_body(), lifetime_seconds=1), submit(catalog, chat_body())
+        assert claim_item(BatchItem.objects.get(batch_id=lost.id).id, worker_id=uuid7())
+        wait_for_end(early, lost)
+        assert (early.final_counts, lost.final_counts) == ({"expired": 1}, {"discarded": 1})
+        waiting = submit(catalog, chat_body())
+        os.kill(broker.pid, signal.SIGCONT)
+        deployment.worker(REDIS_URL=broker.url)
+        wait_for_end(waiting)
+        assert waiting.final_counts == {"completed": 1}
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+        broker.stop()
 
 
 def test_a_worker_that_hangs_while_it_settles_holds_up_nobody_and_its_usage_is_kept(
