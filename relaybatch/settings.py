@@ -145,7 +145,7 @@ RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, ma
 RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = env.text("RELAY_BATCH_PAYLOAD_URL")
-RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1)
+RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "text"))
