@@ -103,10 +103,16 @@ class PayloadChunk(models.Model):
 
 
 class PayloadStoreMark(models.Model):
-    """One row: what the marker in the shared payload directory must say, or two replicas see two directories."""
+    """One row: what the marker in the shared payload directory must say, or two replicas see two directories.
+
+    `created_at` is when this database met the store. With `adopted`, the marker was there before: what the store
+    holds, now or later, may be another database's.
+    """
 
     id = models.SmallIntegerField(primary_key=True, default=1)
     value = models.CharField(max_length=64)
+    created_at = models.DateTimeField(db_default=Now())
+    adopted = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [models.CheckConstraint(condition=models.Q(id=1), name="payload_store_one_mark")]

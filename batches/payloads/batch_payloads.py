@@ -18,6 +18,7 @@ from batches.payloads.objects import DirectoryPayloads, ObjectPayloads
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterable, Iterator, Sequence
+    from datetime import datetime
 
     from batches.payloads.store import PayloadStore
 
@@ -83,6 +84,12 @@ class BatchPayloads:
         if found != expected:
             raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
 
+    def ours_since(self) -> datetime | None:
+        """`check`, and when this database made the store its own; None where another database may use it too."""
+        self.check()
+        mark = PayloadStoreMark.objects.get()
+        return None if mark.adopted else mark.created_at
+
     def check_room(self) -> None:
         """`check`, and that nothing is known which would keep payloads from being stored."""
         self.check()
@@ -90,9 +97,12 @@ class BatchPayloads:
 
     def _agree_on_mark(self) -> str:
         with transaction.atomic():
-            value = self._store.read_mark() or secrets.token_hex(16)
+            found = self._store.read_mark()
+            value = found or secrets.token_hex(16)
             # A second process waits here for the first one's commit, and then finds its row and its marker.
-            mark, created = PayloadStoreMark.objects.get_or_create(id=1, defaults={"value": value})
+            mark, created = PayloadStoreMark.objects.get_or_create(
+                id=1, defaults={"value": value, "adopted": found is not None}
+            )
             if created and self._store.read_mark() is None:
                 self._write_mark(value)
         return mark.value
