@@ -5,17 +5,25 @@ from __future__ import annotations
 import logging
 import uuid
 from datetime import timedelta
+from functools import partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connection
 from django.db.models.functions import Now
 
+from batches.chores import attempt
 from batches.clock import database_now
 from batches.models import Batch, IdempotencyKey
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.sweep import end_finished
 from routing.tokens import forget_expired
 from usage.totals import forget_batch
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from batches.payloads import BatchPayloads
 
 logger = logging.getLogger(__name__)
 
@@ -33,13 +41,28 @@ AND NOT EXISTS (SELECT FROM batches_batchitem i WHERE i.state = 'running' AND i.
 """
 
 
-def tidy() -> None:
-    end_finished()
-    delete_expired_batches()
-    remove_deleted_batches()
-    IdempotencyKey.objects.stale().delete()
-    forget_dead_workers()
-    forget_expired(now=database_now())
+class Housekeeping:
+    """Goes over what is to be removed a step at a time, round and round, past what cannot be removed."""
+
+    def __init__(self) -> None:
+        self._deleted_after: tuple[datetime | None, uuid.UUID] | None = None
+
+    def tidy(self) -> None:
+        attempt("ending batches", end_finished)
+        attempt("retention", delete_expired_batches)
+        attempt("removing deleted batches", self._remove_deleted_batches)
+        attempt("forgetting old answers", IdempotencyKey.objects.stale().delete)
+        attempt("forgetting dead workers", forget_dead_workers)
+        attempt("forgetting old tokens", forget_expired_tokens)
+
+    def remove_orphaned_payloads(self) -> None:
+        attempt("removing payloads without a batch", remove_orphaned_payloads)
+
+    def _remove_deleted_batches(self) -> None:
+        step = list(Batch.objects.deleted(after=self._deleted_after)[:BATCHES_A_STEP])
+        for _, batch_id in step:
+            attempt("removing a batch", partial(_remove, batch_id), batch_id=batch_id)
+        self._deleted_after = step[-1] if len(step) == BATCHES_A_STEP else None
 
 
 def delete_expired_batches() -> None:
@@ -53,26 +76,37 @@ def delete_expired_batches() -> None:
     )
 
 
-def remove_deleted_batches() -> None:
-    """Payloads first: whatever stops this in the middle, the row is still there to begin again from.
-
-    Not while their volume is away: nobody would think of them when it is back.
-    """
-    deleted = Batch.objects.filter(deleted_at__isnull=False).order_by("deleted_at", "id")
-    for batch_id in deleted.values_list("id", flat=True)[:BATCHES_A_STEP]:
-        _remove(batch_id)
-
-
 def remove_orphaned_payloads() -> None:
-    """Folders of submissions that were never committed, told by the time in their names."""
+    """Folders of submissions that were never committed, told by the time in their names.
+
+    Only what came after this database met the store: whatever was there before, or comes to one that another
+    database marked, may be somebody's, and may be all that is left while a backup is restored.
+    """
     store = open_store()
-    oldest_kept = database_milliseconds() - ORPHAN_SECONDS * 1000
-    folders = {name: _batch_id(name) for name in store.folders()}
-    old = {id_ for id_ in folders.values() if id_ and id_.int >> 80 < oldest_kept}
-    known = set(Batch.objects.filter(id__in=old).values_list("id", flat=True))
-    for batch_id in old - known:
-        store.discard(batch_id)
-        logger.info("removed payloads of a submission that was never stored", extra={"batch_id": batch_id})
+    try:
+        since = store.ours_since()
+        folders = list(store.folders()) if since else []
+    except PayloadStoreUnavailable as error:
+        logger.warning("payloads without a batch are not looked for: %s", error)
+        return
+    if since:
+        for batch_id in _orphans(folders, since=since):
+            attempt("removing payloads", partial(_discard_orphan, store, batch_id), batch_id=batch_id)
+
+
+def _orphans(folders: list[str], *, since: datetime) -> set[uuid.UUID]:
+    oldest, youngest = since.timestamp() * 1000, database_milliseconds() - ORPHAN_SECONDS * 1000
+    ids = {id_ for id_ in map(_batch_id, folders) if id_ and oldest < id_.int >> 80 < youngest}
+    return ids - set(Batch.objects.filter(id__in=ids).values_list("id", flat=True))
+
+
+def _discard_orphan(store: BatchPayloads, batch_id: uuid.UUID) -> None:
+    store.discard(batch_id)
+    logger.info("removed payloads of a submission that was never stored", extra={"batch_id": batch_id})
+
+
+def forget_expired_tokens() -> None:
+    forget_expired(now=database_now())
 
 
 def forget_dead_workers() -> None:
@@ -88,15 +122,17 @@ def database_milliseconds() -> int:
 
 
 def _remove(batch_id: uuid.UUID) -> None:
+    """Payloads first: whatever stops this in the middle, the row is still there to begin again from.
+
+    Not while their volume is away: nobody would think of them when it is back.
+    """
     try:
         # A folder that is not there is taken for one that was removed: its volume may be just coming or going.
         open_store().check()
         open_store().discard(batch_id)
         open_store().check()
     except (PayloadUnwritable, PayloadStoreUnavailable):
-        logger.warning(
-            "payloads could not be removed; the next sweep tries again", extra={"batch_id": batch_id}
-        )
+        logger.warning("payloads could not be removed; they are tried again", extra={"batch_id": batch_id})
         return
     while _deleted_items(batch_id):
         pass

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connection, transaction
@@ -10,11 +12,17 @@ from django.db.models.functions import Now
 
 from batches.attempts import lost
 from batches.cancel import expire_batch
+from batches.chores import attempt
 from batches.claims import claims_of_dead_workers
 from batches.ending import end_if_over, lock_alone
 from batches.models import Batch
-from batches.publish import publish_all_due, publish_lost
 from batches.settling import settle
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable
+
+    from batches.claims import Claim
 
 logger = logging.getLogger(__name__)
 
@@ -38,26 +46,26 @@ def seconds_to_next_due() -> float | None:
     return None if seconds is None else float(seconds)
 
 
-def sweep(*, may_declare_dead: bool) -> None:
-    """Overdue batches, items of dead workers, lost messages, due items."""
-    expire_overdue()
-    if may_declare_dead:
-        take_from_dead_workers()
-    publish_lost()
-    publish_all_due()
-
-
 def expire_overdue() -> None:
     overdue = Batch.objects.open().filter(expires_at__lte=Now()).values_list("id", flat=True)
     for batch_id in overdue.order_by("expires_at", "id")[:STEP]:
-        expire_batch(batch_id)
+        attempt("expiry", partial(expire_batch, batch_id), batch_id=batch_id)
 
 
-def take_from_dead_workers() -> None:
-    """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded."""
-    for claim in claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, most=STEP):
-        logger.warning("the worker of a running item was lost", extra=claim.log_ids)
-        settle(claim, lost(claim))
+def take_from_dead_workers(*, may_declare_dead: Callable[[], bool]) -> None:
+    """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded.
+
+    Asked after the look: the database may have stood still during it, and every sign of life with it.
+    """
+    claims = claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, most=STEP)
+    if may_declare_dead():
+        for claim in claims:
+            attempt("the care for a lost worker's item", partial(_take, claim), **claim.log_ids)
+
+
+def _take(claim: Claim) -> None:
+    logger.warning("the worker of a running item was lost", extra=claim.log_ids)
+    settle(claim, lost(claim))
 
 
 def end_finished() -> None:
@@ -66,6 +74,10 @@ def end_finished() -> None:
         cursor.execute(_OVER_BUT_OPEN)
         batch_ids = [row[0] for row in cursor.fetchall()]
     for batch_id in batch_ids:
-        with transaction.atomic():
-            lock_alone(batch_id)
-            end_if_over(batch_id)
+        attempt("the end of a batch", partial(_end, batch_id), batch_id=batch_id)
+
+
+def _end(batch_id: uuid.UUID) -> None:
+    with transaction.atomic():
+        lock_alone(batch_id)
+        end_if_over(batch_id)

@@ -10,6 +10,7 @@ from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
+    from datetime import datetime
 
     from routing.credentials import Credential
 
@@ -51,6 +52,16 @@ class BatchQuerySet(models.QuerySet["Batch"]):
 
     def open(self) -> BatchQuerySet:
         return self.filter(ended_at=None)
+
+    def deleted(
+        self, *, after: tuple[datetime | None, uuid.UUID] | None
+    ) -> models.QuerySet[Batch, tuple[datetime | None, uuid.UUID]]:
+        """When and which, the longest deleted first, behind that place."""
+        rows = self.filter(deleted_at__isnull=False)
+        if after:
+            deleted_at, batch_id = after
+            rows = rows.filter(deleted_at__gte=deleted_at).exclude(deleted_at=deleted_at, id__lte=batch_id)
+        return rows.order_by("deleted_at", "id").values_list("deleted_at", "id")
 
 
 class Batch(models.Model):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
+import signal
 import time
 from collections import Counter
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import redis
@@ -20,7 +25,6 @@ from tests.submissions import chat_body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 ITEMS = 1000
 OUTAGE_SECONDS = 6.0
@@ -60,6 +64,33 @@ def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_ite
             assert set(sends.values()) == {1}
     finally:
         forget(tmp_path / "home")
+
+
+def test_with_postgres_frozen_and_thawed_no_live_worker_counts_as_dead(tmp_path: Path) -> None:
+    """As a virtual machine that is moved: no connection breaks, every answer is only late."""
+    try:
+        with open_place(tmp_path / "home", seed=1, interruption=Interruption()) as place:
+            submit(place)
+            for share in (0.1, 0.4, 0.7):
+                wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
+                away(
+                    partial(signal_postgres, place, signal.SIGSTOP),
+                    partial(signal_postgres, place, signal.SIGCONT),
+                )
+            wait_until(lambda: final(place) == ITEMS, lambda: f"{states(place)}", seconds=60)
+            assert states(place) == {"completed": ITEMS}
+            assert set(Counter(served.item for served in place.upstream.served).values()) == {1}
+    finally:
+        forget(tmp_path / "home")
+
+
+def signal_postgres(place: Place, number: signal.Signals) -> None:
+    """The server and its sessions; the first one first, so that none is begun meanwhile."""
+    server = place.servers.postgres.pid
+    os.kill(server, number)
+    for child in Path(f"/proc/{server}/task/{server}/children").read_text().split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), number)
 
 
 def submit(place: Place) -> None:
