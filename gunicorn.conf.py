@@ -2,6 +2,8 @@
 
 import os
 
+from relaybatch.refused_by_server import answer_in_json, end_silent_connections
+
 bind = f"0.0.0.0:{os.environ.get('PORT') or 8080}"
 workers = int(os.environ.get("WEB_CONCURRENCY") or max(2, min(os.cpu_count() or 1, 4)))
 worker_class = "gthread"
@@ -13,3 +15,11 @@ timeout = 120
 graceful_timeout = int(os.environ.get("RELAY_SHUTDOWN_GRACE_S") or 30)
 # It would leave a socket in the home directory of whoever runs it.
 control_socket_disable = True
+
+
+def when_ready(server):
+    end_silent_connections(server.LISTENERS)
+
+
+def post_worker_init(worker):  # noqa: ARG001 -- gunicorn's signature
+    answer_in_json()

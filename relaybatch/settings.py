@@ -46,6 +46,7 @@ MIDDLEWARE = [
 ROOT_URLCONF = "relaybatch.urls"
 WSGI_APPLICATION = "relaybatch.wsgi.application"
 APPEND_SLASH = False
+LOGIN_REDIRECT_URL = "/admin/"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
@@ -112,6 +113,8 @@ REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "relaybatch.http.exception_handler",
     "UNAUTHENTICATED_USER": None,
+    # OPTIONS is a method like any other that a route doesn't serve.
+    "DEFAULT_METADATA_CLASS": None,
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Relaybatch",

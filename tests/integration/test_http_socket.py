@@ -207,3 +207,32 @@ def test_the_log_of_the_process_holds_the_id_of_the_answer_and_no_credential(
     assert [json.loads(line)["logger"] for line in lines] == ["relaybatch.access"]
     assert rows.relay_key_value not in web.log()
     assert "cursor" not in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /v1/batches/" + b"a" * 5000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 414),
+        (b"GET /v1/batches HTTP/1.1\r\nHost: x\r\nx-api-key: " + b"secret" * 2000 + b"\r\n\r\n", 431),
+        (b"GET /v1/batches HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer a\0secret\r\n\r\n", 400),
+        (b"POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n", 400),
+        (b"POST /v1/batches HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n", 400),
+        (b"POST /v1/batches HTTP/1.1\r\nHost: x\r\nExpect: 200-ok\r\n\r\n", 417),
+        (b"GET /v1/batches HTTP/9.9\r\nHost: x\r\n\r\n", 400),
+    ],
+)
+def test_what_the_server_itself_refuses_is_json_that_repeats_nothing(
+    web: Web, sent: bytes, status: int
+) -> None:
+    reply = web.exchange(sent)
+    assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
+    assert reply.json["error"]["code"] == "bad_request"
+    assert reply.headers["request-id"] == reply.headers["x-request-id"]
+    assert b"secret" not in reply.body
+
+
+@pytest.mark.parametrize("depth", [*range(930, 1000, 2), 5000])
+def test_no_depth_is_an_error_of_ours(web: Web, rows: SimpleNamespace, depth: int) -> None:
+    body = b'{"shape":"openai","requests":[{"model":"echo-1","x":' + b"[" * depth + b"]" * depth + b"}]}"
+    reply = web.call("POST", "/v1/batches", headers=rows.headers, body=body)
+    assert reply.status in (202, 400)

@@ -1,0 +1,53 @@
+"""What the web server itself refuses, before Django sees it: JSON here as well, and nothing of the request in it.
+
+gunicorn writes its refusals with `gunicorn.util.write_error`, as HTML that repeats the header at fault; there is no
+setting for another form.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import TYPE_CHECKING, Any
+
+from gunicorn import util
+
+from relaybatch.ids import uuid7
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# A transfer coding that nobody knows is the client's mistake, not the server's.
+STATUSES = {501: (400, "Bad Request")}
+# A client that sends or takes nothing for so long gives its thread back.
+SILENT_SECONDS = 30
+
+
+def answer_in_json() -> None:
+    util.write_error = _write_error
+
+
+def end_silent_connections(listeners: Iterable[Any]) -> None:
+    """Accepted sockets inherit the time-outs of the one that they were accepted on."""
+    seconds = struct.pack("ll", SILENT_SECONDS, 0)
+    for listener in listeners:
+        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
+        listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
+
+
+def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:  # noqa: ARG001
+    status, words = STATUSES.get(status_int, (status_int, reason))
+    error = {
+        "message": f"The HTTP request itself was refused: {words}.",
+        "type": "server_error" if status >= 500 else "invalid_request_error",
+        "param": None,
+        "code": "internal_error" if status >= 500 else "bad_request",
+    }
+    body = json.dumps({"error": error}).encode()
+    identifier = f"req_{uuid7().hex}"
+    head = (
+        f"HTTP/1.1 {status} {words}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nrequest-id: {identifier}\r\nx-request-id: {identifier}\r\n\r\n"
+    )
+    util.write_nonblock(sock, head.encode("latin-1") + body)
