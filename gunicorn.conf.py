@@ -1,6 +1,7 @@
 """The web server. gunicorn finds this file by itself; `GUNICORN_CMD_ARGS` overrides what it says."""
 
 import os
+from typing import Any
 
 from relaybatch.refused_by_server import answer_in_json, end_silent_connections
 
@@ -17,9 +18,9 @@ graceful_timeout = int(os.environ.get("RELAY_SHUTDOWN_GRACE_S") or 30)
 control_socket_disable = True
 
 
-def when_ready(server):
+def when_ready(server: Any) -> None:
     end_silent_connections(server.LISTENERS)
 
 
-def post_worker_init(worker):  # noqa: ARG001 -- gunicorn's signature
+def post_worker_init(worker: Any) -> None:  # noqa: ARG001 -- gunicorn's signature
     answer_in_json()
