@@ -17,7 +17,7 @@ from relaybatch.quickstart.errors import QuickstartError
 if TYPE_CHECKING:
     from pathlib import Path
 
-NAMES = ("submit", "large_items", "first_item", "throughput", "reading", "gate")
+NAMES = ("submit", "large_items", "first_item", "throughput", "reading", "gate", "million")
 SYNCS = 20
 
 

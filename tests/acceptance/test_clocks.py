@@ -1,0 +1,55 @@
+"""A process whose clock is five minutes off does no harm: waiting, expiry and liveness go by the database's clock."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.models import BatchItem, Worker
+from tests import upstream_answers as answers
+from tests.deployment import wait_for_end, wait_until
+from tests.submissions import chat_body, submit
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+SKEWED = str(Path(__file__).parents[1] / "skewed")
+
+
+@pytest.mark.parametrize("seconds", ["300", "-300"])
+def test_a_clock_that_is_five_minutes_off_loses_expires_and_repeats_nothing(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, seconds: str
+) -> None:
+    """Longer off than RELAY_WORKER_LOST_S (3 s here), the batch's lifetime (60 s) and the wait between attempts."""
+    upstream.script(answers.status(429, headers={"Retry-After": "1"}))
+    upstream.handler = lambda _: answers.after(0.05)
+    worker = deployment.worker(PYTHONPATH=SKEWED, SKEW_SECONDS=seconds)
+    deployment.sweeper(PYTHONPATH=SKEWED, SKEW_SECONDS=str(-float(seconds)))
+    batch = submit(catalog, *[chat_body()] * 120, max_attempts=2, on_rate_limit="wait", lifetime_seconds=60)
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 120}
+    assert sorted(BatchItem.objects.of(batch).values_list("attempt", flat=True))[-2:] == [1, 2]
+    assert len(upstream.requests) == 121
+    wait_until(lambda: Worker.objects.alive().filter(pid=worker.pid).exists(), worker.log)
+
+
+def test_the_skew_is_real(deployment: Deployment) -> None:
+    code = "import time, datetime; print(time.time(), datetime.datetime.now(datetime.UTC).timestamp())"
+    environment = os.environ | {"PYTHONPATH": SKEWED, "SKEW_SECONDS": "100000"}
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    plain = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert all(90_000 < float(a) - float(b) < 110_000 for a, b in zip(shown, plain, strict=True))
