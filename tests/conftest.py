@@ -19,6 +19,13 @@ os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
 django.setup()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """The workers of a parallel run must not inherit it: pytest-django would read the settings before this file has
+    given each of them a Redis database and a payload folder of its own."""
+    if getattr(config.option, "numprocesses", None):
+        del os.environ["DJANGO_SETTINGS_MODULE"]
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_unconfigure() -> None:
     _run.close()
