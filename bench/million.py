@@ -35,8 +35,9 @@ INSERT INTO usage_usageevent (id, at, source, owner, batch_id, public_batch_id, 
     policy, project, team, principal_kind, principal_id, credential_kind, credential_id,
     input, output, currency, cost_nanos, cost_breakdown, pricing)
 SELECT gen_random_uuid(), now() - number * interval '2.6 seconds', 'batch', 'owner',
-    i.batch_id, i.batch_id::text, i.idx, 1, false, 200, '', number % 900, number % 800, 1, 'm', 'm' || number % 7, 'p', 'h', 'k', 'openai', 'policy',
-    'project', 'team', 'serviceaccount', 'a', 'key', 'c', 60, 50, 'USD', 540000, '{}', 'x@1'
+    i.batch_id, i.batch_id::text, i.idx, 1, false, 200,
+    '', number % 900, number % 800, 1, 'm', 'm' || number % 7, 'p', 'h', 'k', 'openai',
+    'policy', 'project', 'team', 'serviceaccount', 'a', 'key', 'c', 60, 50, 'USD', 540000, '{}', 'x@1'
 FROM (SELECT batch_id, idx, row_number() OVER () AS number FROM batches_batchitem) i
 """
 
