@@ -26,6 +26,7 @@ from batches.links import public_origin
 from batches.models import Batch
 from batches.retry import read_selection, retry_submission
 from batches.schema import messages as messages_schema
+from batches.strict_json import too_deep
 from relaybatch.errors import InvalidRequest, MethodNotAllowed, NotFound, TooLarge
 from routing.credentials import require_creation
 from usage.parameters import Parameters
@@ -81,7 +82,10 @@ class BatchViewSet(GenericViewSet[Batch]):
         dialect = self.dialect_of(wire)
         if len(body) > dialect.max_body_bytes():
             raise body_too_large(self.too_large, limit_bytes=dialect.max_body_bytes())
-        submission = dialect.submission(wire, self._asked)
+        try:
+            submission = dialect.submission(wire, self._asked)
+        except RecursionError:  # the interpreter's own limit may be nearer than ours
+            raise too_deep() from None
         return self._accepted(
             submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
         )

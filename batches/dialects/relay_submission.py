@@ -73,12 +73,9 @@ def _problems(requests: Sequence[memoryview]) -> Iterator[tuple[str, str]]:
     for idx, request in enumerate(requests):
         if is_too_deep(request, around=2):
             raise too_deep(f"requests[{idx}]")
-        try:
-            problem = None if _is_good(request) else _diagnosis(request)
-        except RecursionError:  # the interpreter's own limit may be nearer than ours
-            raise too_deep(f"requests[{idx}]") from None
-        if problem:
-            yield f"requests[{idx}]{problem[0]}", problem[1]
+        if not _is_good(request):
+            field, problem = _diagnosis(request)
+            yield f"requests[{idx}]{field}", problem
 
 
 def _is_good(request: memoryview) -> bool:

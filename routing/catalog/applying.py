@@ -102,7 +102,7 @@ def _update(row: Any, wanted: Wanted, rows: Rows) -> _Draft:
 
 
 def _rows_of(kind: Kind) -> dict[str, Any]:
-    query = kind.model._default_manager.all()
+    query = kind.model._default_manager.order_by(kind.name_attribute)
     for column in (field.column for field in kind.stored_fields):
         if isinstance(column, Reference):
             query = query.select_related(column.attribute)

@@ -6,15 +6,16 @@ import threading
 import time
 from collections import Counter
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 from django.db.models import Count, Max, Min, Sum
 from django.db.models.functions import Now
 
 from batches.models import BatchItem
+from relaybatch.quickstart.servers import PrivateRedis
 from routing.gate import breakers
-from routing.gate.redis import client
 from routing.models import Policy, PolicyHostKey
 from tests import upstream_answers as answers
 from tests.catalog import make_caller, make_catalog
@@ -23,6 +24,9 @@ from tests.limits import limit_policy, select_keys
 from tests.submissions import chat_body, submit
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
     from batches.models import Batch
     from tests.deployment import Deployment
     from tests.upstream import Exchange, Upstream
@@ -57,10 +61,10 @@ class Crowd:
             answers.usable()(exchange)
 
 
-def two_workers(deployment: Deployment) -> None:
-    deployment.worker()
-    deployment.worker()
-    deployment.sweeper()
+def two_workers(deployment: Deployment, **environment: str) -> None:
+    deployment.worker(**environment)
+    deployment.worker(**environment)
+    deployment.sweeper(**environment)
 
 
 def warm_up(catalog: SimpleNamespace, upstream: Upstream) -> None:
@@ -107,8 +111,10 @@ def ended_when_hurried(batch: Batch) -> bool:
     return not type(batch).objects.filter(id=batch.id, ended_at=None).exists()
 
 
-def gate_calls() -> int:
-    stats = client().info("commandstats")
+def gate_calls(url: str) -> int:
+    """Of a server that no other test uses meanwhile: it counts for all of its databases together."""
+    with redis.Redis.from_url(url) as server:
+        stats: dict[str, Any] = server.info("commandstats")
     return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
 
 
@@ -209,15 +215,23 @@ def test_half_open_lets_exactly_one_probe_of_all_workers_through(
     assert batch.final_counts == {"completed": 100}
 
 
+@pytest.fixture
+def own_redis(tmp_path: Path) -> Iterator[PrivateRedis]:
+    server = PrivateRedis(tmp_path)
+    server.start()
+    yield server
+    server.stop()
+
+
 def test_items_wait_at_the_pace_of_the_limit_without_a_busy_loop_and_hold_nobody_up(
-    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, own_redis: PrivateRedis
 ) -> None:
     limit_policy(catalog, ("requests", 50, 2, "sliding-window"))
     free = of_another_policy(catalog)
-    two_workers(deployment)
+    two_workers(deployment, REDIS_URL=own_redis.url)
     limited = submit(catalog, *[chat_body()] * 200, on_rate_limit="wait")
     wait_until(lambda: len(upstream.requests) >= 50, lambda: f"{len(upstream.requests)}")
-    before = gate_calls()
+    before = gate_calls(own_redis.url)
     other = submit(free, *[chat_body()] * 100)
     wait_for_end(other)
     assert not limited.ended_at
@@ -226,7 +240,7 @@ def test_items_wait_at_the_pace_of_the_limit_without_a_busy_loop_and_hold_nobody
     assert other.final_counts == {"completed": 100}
     assert items_per_second(limited) <= 50
     assert claims(limited) < 200 * 3
-    assert gate_calls() - before < 150 * 3 + 100 * 2
+    assert gate_calls(own_redis.url) - before < 150 * 3 + 100 * 2
 
 
 def test_a_while_of_500s_costs_what_was_under_way_and_the_probes(

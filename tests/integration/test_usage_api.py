@@ -441,6 +441,8 @@ def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index
         # The table is tiny: what is asked is which index can serve, not whether one pays.
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
+        if "owner" in index:
+            cursor.execute("DROP INDEX usage_event_newest")  # it could serve as well, at the same price
     plan = events.explain()
     assert f"Index Scan using {index} " in plan
     assert "newest" not in index or "Sort" not in plan
