@@ -62,8 +62,8 @@ class Crowd:
 
 
 def two_workers(deployment: Deployment, **environment: str) -> None:
-    deployment.worker(**environment)
-    deployment.worker(**environment)
+    deployment.worker(ready=True, **environment)
+    deployment.worker(ready=True, **environment)
     deployment.sweeper(**environment)
 
 
