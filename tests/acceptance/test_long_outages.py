@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import redis
 
 from relaybatch.chaos.catalog import MODELS
