@@ -13,13 +13,14 @@ UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-header --no-annotate
 # For who reads the settings and connects to nothing in them: the type checker, the schema, the chaos.
 FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
+LONG_TESTS := tests/acceptance/test_chaos.py tests/acceptance/test_long_outages.py
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
-	@echo "make test    everything that CI checks"
+	@echo "make test    lint, types and the tests"
 	@echo "make test-sdks  other versions and languages of the SDKs, and tools on top of them"
-	@echo "make test-chaos  the tests of make chaos"
+	@echo "make test-chaos  long outages, and the tests of make chaos"
 	@echo "make check   the fast part of it"
 	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
@@ -34,11 +35,11 @@ run: install
 
 test: lint types
 	@echo "tests: on a private PostgreSQL and Redis"
-	@$(PYTEST) --ignore=tests/acceptance/test_chaos.py
+	@$(PYTEST) $(addprefix --ignore=,$(LONG_TESTS))
 
 test-chaos: install
-	@echo "tests: some seconds of chaos, which keep both processors busy"
-	@$(BIN)/python -m pytest -q tests/acceptance/test_chaos.py
+	@echo "tests: both servers away for long, and some seconds of chaos"
+	@$(PYTEST) $(LONG_TESTS)
 
 test-sdks: install
 	@echo "clients: each in an environment of its own, kept in ~/.cache/relaybatch-sdks"

@@ -110,8 +110,7 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
         standing = recheck(claim.caller)
     except CallFailed as refused:
         return _refused(claim, refused.failure, started)
-    call = _call(claim, body, line=line, started=started)
-    line.deadline = call.deadline
+    call = _call(claim, body, line)
     metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
     return _settlement(claim, metered.outcome, metered.event)
 
@@ -131,15 +130,13 @@ def _refused(claim: Claim, failure: Failure, started: float) -> Settlement:
     return failed(claim, failure, event_of(claim, duration_ms=duration_ms, failure=failure, sent=False))
 
 
-def _call(claim: Claim, body: bytes, *, line: Line, started: float) -> Call:
-    seconds = settings.RELAY_BATCH_ITEM_TIMEOUT_S
+def _call(claim: Claim, body: bytes, line: Line) -> Call:
     return Call(
         caller=claim.caller,
         adapter=claim.shape,
         body=body,
         idempotency_key=str(claim.item_id),
-        deadline=started + seconds,
-        timeout_seconds=seconds,
+        timeout_seconds=settings.RELAY_BATCH_ITEM_TIMEOUT_S,
         line=line,
         headers=claim.upstream_headers,
     )

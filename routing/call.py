@@ -33,8 +33,8 @@ class Line:
     """What another thread may cut: the sockets of one running call.
 
     `cut(reason)` shuts them down, and every socket attached later as well, so that a cut is never missed
-    between two requests. The first reason stays. `deadline` (monotonic) is for whoever watches over the line:
-    None until a call is on it.
+    between two requests. The first reason stays. `deadline` (monotonic) is set by `send()`, for it and for whoever
+    watches over the line: None until it is known where the call goes.
     """
 
     def __init__(self) -> None:
@@ -76,8 +76,9 @@ def _shut(sock: socket.socket) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as its caller wrote it. `deadline` is on the monotonic clock, and total: over keys and re-dials.
+    """One request as its caller wrote it. `timeout_seconds` are in total: over keys, re-dials and answers.
 
+    They begin when it is known where the call goes: what our own database takes to say so is no upstream's delay.
     `headers` are the few that may travel on (`anthropic-version`, `anthropic-beta`).
     """
 
@@ -85,7 +86,6 @@ class Call:
     adapter: str
     body: bytes = field(repr=False)
     idempotency_key: str
-    deadline: float
     timeout_seconds: float
     line: Line
     headers: Mapping[str, str] = field(default_factory=dict)

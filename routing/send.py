@@ -77,7 +77,8 @@ class _Attempt:
         self.target = replace(self.target, model=route.model, provider=route.provider, policy=route.policy)
         if found.failure is not None:
             raise CallFailed(found.failure)
-        self.passage = Passage(rules=route.rules, deadline=self.call.deadline)
+        self.deadline = self.call.line.deadline = time.monotonic() + self.call.timeout_seconds
+        self.passage = Passage(rules=route.rules, deadline=self.deadline)
         try:
             return self._over_choices(route, model)
         finally:
@@ -135,11 +136,11 @@ class _Attempt:
             try:
                 return self._posted(request)
             except NotConnected:
-                self.call.line.pause(min(pause, max(0.0, self.call.deadline - time.monotonic())))
+                self.call.line.pause(min(pause, max(0.0, self.deadline - time.monotonic())))
         return self._posted(request)
 
     def _posted(self, request: Request) -> Reply:
-        trip = Trip(line=self.call.line, deadline=self.call.deadline)
+        trip = Trip(line=self.call.line, deadline=self.deadline)
         began = time.monotonic()
         try:
             reply = post(

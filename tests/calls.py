@@ -43,7 +43,6 @@ def call_of(
         adapter=adapter,
         body=BODIES[adapter] if body is None else body,
         idempotency_key=str(uuid.uuid4()),
-        deadline=time.monotonic() + seconds,
         timeout_seconds=seconds,
         line=Line(),
         headers=headers or {},

@@ -162,12 +162,14 @@ def test_the_places_of_a_killed_worker_come_back_by_themselves(
     batch = submit(catalog, *[chat_body()] * 20, on_rate_limit="wait", max_attempts=2)
     upstream.wait_for(lambda up: up.inside == 3)
     victim.kill()
-    crowd = Crowd(0.02)
-    upstream.handler = lambda _: crowd
+    go_on = threading.Event()
+    upstream.handler = lambda _: answers.held(go_on)
     deployment.worker()
+    upstream.wait_for(lambda up: len(up.requests) == 6 and up.inside == 3)
+    go_on.set()
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 20}
-    assert crowd.most == 3
+    assert upstream.max_inside == 3
 
 
 def test_round_robin_over_three_keys_is_even_to_within_one(

@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ITEMS = 1000
-OUTAGE_SECONDS = 6.0
+OUTAGE_SECONDS = 20.0
 PAUSE_SECONDS = 10.0
 _CUT = b"""
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE application_name <> 'chaos' AND backend_type = 'client backend'
 """
 _FINAL = "SELECT count(*) FROM batches_batchitem WHERE finished_at IS NOT NULL"
-_STATES = "SELECT state, count(*) FROM batches_batchitem GROUP BY state"
+_STATES = "SELECT concat_ws(': ', state, nullif(error_code, '')), count(*) FROM batches_batchitem GROUP BY 1"
 
 
 def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_item_is_sent_once(

@@ -6,9 +6,10 @@ import contextlib
 import socket
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import OperationalError, connection
 
 from routing import resolve
 from routing.send import send
@@ -17,7 +18,7 @@ from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
     from tests.upstream import Answer, Upstream
@@ -85,7 +86,7 @@ def test_the_deadline_is_total_whatever_the_upstream_does(
     began = time.monotonic()
     outcome = send(call_of(catalog, seconds=0.5))
 
-    assert 0.5 <= time.monotonic() - began < 1.5
+    assert 0.5 <= time.monotonic() - began < 2.5
     assert outcome.failure is not None
     assert (outcome.failure.code, outcome.failure.retryable) == ("timeout", True)
     assert outcome.failure.message == "timed out after 0.5 s"
@@ -98,7 +99,7 @@ def test_the_deadline_is_total_over_keys(upstream: Upstream, catalog: SimpleName
     began = time.monotonic()
     outcome = send(call_of(catalog, seconds=0.6))
 
-    assert 0.6 <= time.monotonic() - began < 1.5
+    assert 0.6 <= time.monotonic() - began < 2.5
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"
     assert outcome.keys_tried == 2
@@ -113,10 +114,38 @@ def test_a_connect_or_a_handshake_that_hangs_ends_at_the_deadline(
         began = time.monotonic()
         outcome = send(call_of(catalog, seconds=0.5))
 
-    assert 0.5 <= time.monotonic() - began < 1.5
+    assert 0.5 <= time.monotonic() - began < 2.5
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"
     assert not outcome.sent
+
+
+def test_a_database_that_is_slow_to_say_where_a_call_goes_uses_up_none_of_its_time(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    """As long as a failover of the database may take: no call fails because of an outage of our own."""
+    upstream.script(answers.usable())
+    resolve.forget()
+    with connection.execute_wrapper(late):
+        outcome = send(call_of(catalog, seconds=0.4))
+    assert outcome.failure is None
+
+
+def test_while_the_database_is_away_no_deadline_runs(catalog: SimpleNamespace) -> None:
+    call = call_of(catalog)
+    resolve.forget()
+    with connection.execute_wrapper(away), pytest.raises(OperationalError):
+        send(call)
+    assert call.line.deadline is None, "the call is made again later, and the watch would cut it before"
+
+
+def away(*_: Any) -> Any:
+    raise OperationalError
+
+
+def late(execute: Callable[..., Any], *statement: Any) -> Any:
+    time.sleep(0.5)
+    return execute(*statement)
 
 
 def test_a_deadline_that_passed_already_sends_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:

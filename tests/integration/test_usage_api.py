@@ -424,6 +424,12 @@ def test_a_series_of_nothing_has_no_points(admin_token: dict[str, str]) -> None:
 # Plans
 
 
+IGNORE_OTHERS = """
+UPDATE pg_index SET indisvalid = false
+WHERE indrelid = 'usage_usageevent'::regclass AND indexrelid <> %s::regclass
+"""
+
+
 @pytest.mark.parametrize(
     ("columns", "index"),
     [
@@ -441,8 +447,7 @@ def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index
         # The table is tiny: what is asked is which index can serve, not whether one pays.
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
-        if "owner" in index:
-            cursor.execute("DROP INDEX usage_event_newest")  # it could serve as well, at the same price
+        cursor.execute(IGNORE_OTHERS, [index])  # without rows each of them serves, at the same price
     plan = events.explain()
     assert f"Index Scan using {index} " in plan
     assert "newest" not in index or "Sort" not in plan
