@@ -1,8 +1,4 @@
-"""Claiming an item: one conditional UPDATE says who runs it, and tells all that running it needs.
-
-This is in every item's path, so it is one statement without the ORM, which would cost more than half of the
-throughput.
-"""
+"""Claiming an item: one conditional UPDATE says who runs it, and tells all that running it needs."""
 
 from __future__ import annotations
 
@@ -11,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import psycopg
-from django.db import connection
 from psycopg.rows import class_row
 
 from batches.dialects.ids import public_id
+from batches.statements import raw_connection
 from routing.call import Caller
 
 if TYPE_CHECKING:
@@ -145,11 +141,4 @@ def claims_of_dead_workers(*, lost_seconds: int, most: int) -> list[Claim]:
 
 
 def fast_cursor() -> psycopg.Cursor[Claim]:
-    """psycopg's own cursor on Django's connection: parameters bound and statements prepared by the server."""
     return psycopg.Cursor(raw_connection(), row_factory=class_row(Claim))
-
-
-def raw_connection() -> psycopg.Connection[tuple[object, ...]]:
-    connection.ensure_connection()
-    raw: psycopg.Connection[tuple[object, ...]] = connection.connection
-    return raw

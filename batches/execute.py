@@ -177,4 +177,5 @@ def _put_response(claim: Claim, body: bytes) -> None:
 def _log(claim: Claim, settlement: Settlement, *, settled: bool) -> None:
     code = settlement.failure.code if settlement.failure else ""
     state = settlement.state.value if settled else "lost to another worker"
-    logger.info("item %s %s", state, code, extra=claim.log_ids)
+    level = logging.DEBUG if state == ItemState.COMPLETED else logging.INFO
+    logger.log(level, "item %s %s", state, code, extra=claim.log_ids)

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db import models
+from django.db import connection, models
 
 from batches.models import Batch, BatchItem, Owner
 from batches.models.item import OPEN
 from relaybatch.errors import TooManyRequests
+
+# Not the stronger FOR UPDATE: that would wait for every submission in progress, whose new batch row holds a key-share
+# lock on its owner.
+LOCK_OWNER = "SELECT id FROM batches_owner WHERE id = %s FOR NO KEY UPDATE"
 
 
 def owner_named(name: str) -> Owner:
@@ -15,12 +19,9 @@ def owner_named(name: str) -> Owner:
 
 
 def lock_owner(owner_id: int) -> None:
-    """Until the end of the transaction, nobody else publishes or adds items for this owner.
-
-    Not the stronger FOR UPDATE: that would wait for every submission in progress, whose new batch row holds a
-    key-share lock on its owner.
-    """
-    Owner.objects.select_for_update(no_key=True).get(id=owner_id)
+    """Until the end of the transaction, nobody else publishes or adds items for this owner."""
+    with connection.cursor() as cursor:
+        cursor.execute(LOCK_OWNER, [owner_id])
 
 
 def require_room(owner_id: int, adding: int) -> None:

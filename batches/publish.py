@@ -10,14 +10,14 @@ import logging
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 
 from batches import broker
 from batches.broker import BROKER_ERRORS
-from batches.models import Worker
-from batches.owners import lock_owner
+from batches.owners import LOCK_OWNER
 from batches.pauses import CROWDED, DUE, NOT_PAUSED
 from batches.refill import Refiller
+from batches.statements import under_lock
 from routing.faults import reach
 
 if TYPE_CHECKING:
@@ -27,12 +27,17 @@ logger = logging.getLogger(__name__)
 
 SMALLEST_WINDOW = 16
 
+# Published, unfinished items that an owner may have: by default twice the live slots.
+_WINDOW = """coalesce(%(window)s::int, greatest(%(smallest)s, 2 * (
+    SELECT coalesce(sum(slots), 0) FROM batches_worker
+    WHERE seen_at >= clock_timestamp() - make_interval(secs => %(lost)s))))"""
+
 # Oldest batch first, in the order of its items; batches of a policy that is paused are passed over whole. It reads
 # after the owner's lock, so that two publishers of one owner can't both fill the same room. The array keeps the
 # plan to the primary key: behind a limit that is a subquery, the planner expects a tenth of the table.
 _MARK_DUE = f"""
 WITH room AS (
-    SELECT greatest(0, %(window)s - count(*)) AS items FROM batches_batchitem
+    SELECT greatest(0, {_WINDOW} - count(*)) AS items FROM batches_batchitem
     WHERE owner_id = %(owner)s AND (state = 'running' OR (state = 'available' AND published_at IS NOT NULL))
 ), crowded AS MATERIALIZED ({CROWDED}), due AS (
     SELECT i.id, i.batch_id, i.idx
@@ -81,11 +86,15 @@ def finish_publishing() -> None:
 
 def publish_due(owner_id: int) -> int:
     """Fills the owner's window now; the number of items published. The messages go out after the commit."""
-    with transaction.atomic():
-        lock_owner(owner_id)
-        item_ids = _marked(_MARK_DUE, {"owner": owner_id, "window": window()})
+    values = {
+        "owner": owner_id,
+        "window": settings.RELAY_BATCH_WINDOW,
+        "smallest": SMALLEST_WINDOW,
+        "lost": settings.RELAY_WORKER_LOST_S,
+    }
+    marked = under_lock(LOCK_OWNER, owner_id, _MARK_DUE, values, prepare=False)
     reach("in_publish")
-    return _send(item_ids)
+    return _send([row[0] for row in marked])
 
 
 def publish_all_due() -> int:
@@ -106,20 +115,9 @@ def publish_lost() -> int:
     except BROKER_ERRORS:
         logger.warning("the broker is away: lost messages are published when it is back")
         return 0
-    return _send(_marked(_MARK_LOST, {"queued": queued}))
-
-
-def window() -> int:
-    """Published, unfinished items that an owner may have: by default twice the live slots."""
-    if settings.RELAY_BATCH_WINDOW is not None:
-        return int(settings.RELAY_BATCH_WINDOW)
-    return max(SMALLEST_WINDOW, 2 * Worker.objects.live_slots())
-
-
-def _marked(statement: str, parameters: dict[str, int]) -> list[uuid.UUID]:
     with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        return [row[0] for row in cursor.fetchall()]
+        cursor.execute(_MARK_LOST, {"queued": queued})
+        return _send([row[0] for row in cursor.fetchall()])
 
 
 def _send(item_ids: list[uuid.UUID]) -> int:

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Long enough that eight slots' settles share a statement, short against the window.
-GATHER_SECONDS = 0.01
+# So long that some settles share a statement, and so short that half a window lasts.
+GATHER_SECONDS = 0.02
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 
 

@@ -1,20 +1,19 @@
 """Settling an attempt: state, response or error, usage event and perhaps the batch's end, in one transaction.
 
-Conditional on the fence: a worker that lost its item changes nothing. In every item's path, therefore SQL without the
-ORM: two statements in one round trip, or four for the last items of a batch (batches/ending.py says why).
+Conditional on the fence: a worker that lost its item changes nothing. Two statements in one round trip, or four in
+three for the last items of a batch (batches/ending.py says why).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
-import psycopg
 from django.db import connection, transaction
 
-from batches.claims import raw_connection
 from batches.ending import LOCK_SHARED, end_if_over, lock_alone, lock_key
 from batches.models import ItemState
+from batches.statements import under_lock
 from routing.failures import Failure
 from routing.faults import reach
 from usage.ledger import event_ctes, parameters, record
@@ -102,13 +101,9 @@ def _cancelled(settlement: Settlement) -> Settlement:
     return replace(settlement, state=ItemState.CANCELLED, failure=failure, waiting_reason="", event=event)
 
 
-def _settled_shared(statement: str, claim: Claim, settlement: Settlement) -> bool:
-    """Lock and statement travel together: one round trip, one transaction, a fresh snapshot after the lock."""
-    raw = raw_connection()
-    with raw.pipeline(), psycopg.Cursor(raw) as cursor:
-        cursor.execute(LOCK_SHARED, [lock_key(claim.batch_id)])
-        cursor.execute(statement, _parameters(claim, settlement))
-        return cursor.fetchone() == (1,)
+def _settled_shared(statement: LiteralString, claim: Claim, settlement: Settlement) -> bool:
+    values = _parameters(claim, settlement)
+    return under_lock(LOCK_SHARED, lock_key(claim.batch_id), statement, values) == [(1,)]
 
 
 def _finish_alone(claim: Claim, settlement: Settlement) -> bool:

@@ -21,9 +21,6 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def dead(self) -> WorkerQuerySet:
         return self.filter(seen_at__lt=Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S))
 
-    def live_slots(self) -> int:
-        return self.alive().aggregate(slots=models.Sum("slots"))["slots"] or 0
-
 
 class Worker(models.Model):
     """A process that runs items; a fresh id each start. Unseen for RELAY_WORKER_LOST_S, it is dead."""

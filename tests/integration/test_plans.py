@@ -42,7 +42,9 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     plans = {
         "batches_batchitem_pkey": plan(claims._CLAIM, {"item": item.id, "worker": uuid7()}),
         "item_in_flight": plan(claims._HELD_BY_THE_DEAD, {"lost": 30, "most": 10}),
-        "item_due": plan(publish._MARK_DUE, {"owner": batch.owner_id, "window": 16}),
+        "item_due": plan(
+            publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
+        ),
         "item_in_flight on": plan(publish._MARK_LOST, {"queued": 0}),
         "item_waiting": plan(sweep._SECONDS_TO_NEXT_DUE, {}),
     }
