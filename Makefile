@@ -1,7 +1,7 @@
 # The two commands are `make run` and `make test`. Both need Python 3.11+ and make, nothing else.
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help run test test-browser test-chaos check fmt bench chaos schema lock clean lint types install python
+.PHONY: help run test test-browser test-endurance test-sdks check fmt bench chaos schema lock clean lint types install python
 
 PYTHON ?= $(shell for name in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	$$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$name && break; done)
@@ -13,14 +13,13 @@ UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-header --no-annotate
 # For who reads the settings and connects to nothing in them: the type checker, the schema, the chaos.
 FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
-LONG_TESTS := tests/acceptance/test_chaos.py tests/acceptance/test_long_outages.py
 PYTEST := $(BIN)/python -m pytest -q -n auto --dist worksteal
 
 help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
 	@echo "make test    lint, types and the tests"
 	@echo "make test-sdks  other versions and languages of the SDKs, and tools on top of them"
-	@echo "make test-chaos  long outages, and the tests of make chaos"
+	@echo "make test-endurance  outages, hangs, crowds, limits and chaos, with real workers for minutes"
 	@echo "make check   the fast part of it"
 	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
@@ -35,11 +34,11 @@ run: install
 
 test: lint types
 	@echo "tests: on a private PostgreSQL and Redis"
-	@$(PYTEST) $(addprefix --ignore=,$(LONG_TESTS))
+	@$(PYTEST) --ignore=tests/endurance
 
-test-chaos: install
-	@echo "tests: both servers away for long, and some seconds of chaos"
-	@$(PYTEST) $(LONG_TESTS)
+test-endurance: install
+	@echo "tests: minutes of outages, hangs, crowds, limits and chaos"
+	@$(PYTEST) tests/endurance
 
 test-sdks: install
 	@echo "clients: each in an environment of its own, kept in ~/.cache/relaybatch-sdks"

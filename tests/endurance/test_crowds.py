@@ -83,12 +83,12 @@ def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
     assert upstream.connections <= 3 * SLOTS, "they are kept, and hardly ever opened anew"
 
 
-def test_ten_items_of_another_owner_do_not_wait_for_two_thousand(
+def test_ten_items_of_another_owner_do_not_wait_for_twenty_thousand(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     """Told by the order in which items ended, so that a slow machine changes nothing."""
     upstream.handler = lambda _: answers.after(0.01)
-    large = submit(catalog, *[chat_body()] * 2000)
+    large = submit(catalog, *[chat_body()] * 20_000)
     deployment.worker()
     upstream.wait_for(lambda up: len(up.requests) > 100)
     small = submit(make_caller(catalog), *[chat_body()] * 10)
@@ -116,7 +116,7 @@ def test_ten_owners_get_equal_shares(
     deployment.worker()
     ids = [batch.id for batch in batches]
     completed = BatchItem.objects.filter(batch_id__in=ids, state="completed")
-    wait_until(lambda: completed.count() > 2400, lambda: f"{completed.count()}", seconds=120)
+    wait_until(lambda: completed.count() > 1700, lambda: f"{completed.count()}", seconds=120)
     for batch in batches:
         cancel_batch(batch)
     ends = completed.order_by("finished_at", "id").values_list("batch_id", "finished_at")
