@@ -18,6 +18,10 @@ _run = RunEnvironment.prepare()
 os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
 django.setup()
 
+from tests.emptying import empty_quickly  # noqa: E402 -- imports models
+
+empty_quickly()
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The workers of a parallel run must not inherit it: pytest-django would read the settings before this file has

@@ -1,0 +1,41 @@
+"""Empties the tables after a test that commits, in a tenth of the time that Django's own flush takes.
+
+The flush truncates every table, and then makes all permissions anew. Here only what has rows is emptied, and what
+migrations have made stays.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from django.apps import apps
+from django.db import connection
+from django.test import TransactionTestCase
+
+MADE_BY_MIGRATIONS = {"django_content_type", "auth_permission"}
+
+
+def empty_quickly() -> None:
+    """For all tests of this run."""
+    TransactionTestCase._fixture_teardown = lambda _: _empty()  # type: ignore[attr-defined]
+
+
+def _empty() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(_which_have_rows())
+        filled = [row[0] for row in cursor.fetchall()]
+        # In any order, and without a look at who refers to whom: nobody is left.
+        cursor.execute("SET session_replication_role = replica")
+        for table in filled:
+            cursor.execute(f"DELETE FROM {table}")
+        cursor.execute("RESET session_replication_role")
+
+
+@functools.cache
+def _which_have_rows() -> str:
+    tables = [model._meta.db_table for model in apps.get_models(include_auto_created=True)]
+    return " UNION ALL ".join(
+        f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})"
+        for table in tables
+        if table not in MADE_BY_MIGRATIONS
+    )
