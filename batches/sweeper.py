@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
 
 from django.conf import settings
@@ -15,6 +14,7 @@ from batches.patience import AWAY
 from batches.publish import publish_all_due, publish_lost
 from batches.sight import Sight
 from batches.sweep import expire_overdue, seconds_to_next_due, take_from_dead_workers
+from relaybatch.stop_signal import StopSignal
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class Sweeper:
     """`stop()` from another thread or a signal handler ends `run()` within a moment."""
 
     def __init__(self) -> None:
-        self._stop = threading.Event()
+        self._stop = StopSignal()
         self._locked = False
         self._sight = Sight()
         self._next_sweep = 0.0

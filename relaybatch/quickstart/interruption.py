@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from relaybatch.stop_signal import StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,7 @@ class Interruption:
     """
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
+        self._asked = StopSignal()
         self._hurry: Callable[[], None] = lambda: None
         self._make = Make.that_started_us()
 

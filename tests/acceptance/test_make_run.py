@@ -271,7 +271,7 @@ def test_a_signal_while_it_starts_leaves_nothing(
     os.killpg(run.make.pid, number)
     run.wait_for_exit(seconds=STOP_SECONDS)
     wait_until_gone(processes, seconds=STOP_SECONDS)
-    assert "Traceback" not in run.output
+    assert "Traceback" not in run.output, run.output
 
 
 def test_what_cannot_work_is_said_in_a_line_with_its_mend(

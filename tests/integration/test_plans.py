@@ -10,7 +10,7 @@ from django.db import connection
 from batches import claims, publish, settling, sweep
 from batches.models import BatchItem, item
 from relaybatch.ids import uuid7
-from tests.catalog import make_catalog
+from tests.catalog import make_caller, make_catalog
 from tests.submissions import chat_body, submit
 
 if TYPE_CHECKING:
@@ -21,10 +21,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def batch() -> Batch:
-    """One batch among 20,000 items, with statistics."""
+    """One batch of 2,000 items among 22,000, with statistics."""
     catalog = make_catalog("http://127.0.0.1:9")
+    submit(make_caller(catalog), *[chat_body()] * 10_000)
     submit(catalog, *[chat_body()] * 10_000)
-    batch = submit(catalog, *[chat_body()] * 10_000)
+    batch = submit(catalog, *[chat_body()] * 2_000)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE batches_batchitem, batches_batch")
     return batch
