@@ -47,7 +47,7 @@ WHERE i.state = 'running' AND i.worker_id = %(worker)s
 _HELD_BY_THE_DEAD = f"""
 SELECT {_FACTS} FROM batches_batchitem i
 JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
-WHERE i.state = 'running' AND NOT EXISTS (
+WHERE i.state = 'running' AND i.id <> ALL(%(tried)s::uuid[]) AND NOT EXISTS (
     SELECT FROM batches_worker w
     WHERE w.id = i.worker_id AND w.seen_at >= clock_timestamp() - make_interval(secs => %(lost)s))
 ORDER BY i.id LIMIT %(most)s
@@ -134,10 +134,14 @@ def own_claims(*, worker_id: uuid.UUID, older_than_seconds: float) -> list[Claim
         return cursor.execute(f"{_OWN} AND {age} ORDER BY i.id", values).fetchall()
 
 
-def claims_of_dead_workers(*, lost_seconds: int, most: int) -> list[Claim]:
-    """Running items whose worker was not seen for `lost_seconds`, or is gone. They are not claimed anew."""
+def claims_of_dead_workers(*, lost_seconds: int, tried: list[uuid.UUID], most: int) -> list[Claim]:
+    """Running items whose worker was not seen for `lost_seconds`, or is gone, but those tried already.
+
+    They are not claimed anew.
+    """
     with fast_cursor() as cursor:
-        return cursor.execute(_HELD_BY_THE_DEAD, {"lost": lost_seconds, "most": most}).fetchall()
+        values = {"lost": lost_seconds, "tried": tried, "most": most}
+        return cursor.execute(_HELD_BY_THE_DEAD, values).fetchall()
 
 
 def fast_cursor() -> psycopg.Cursor[Claim]:

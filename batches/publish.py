@@ -7,6 +7,7 @@ ten, and the broker holds at most owners times window messages.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -14,6 +15,7 @@ from django.db import connection
 
 from batches import broker
 from batches.broker import BROKER_ERRORS
+from batches.chores import attempt
 from batches.owners import LOCK_OWNER
 from batches.pauses import CROWDED, DUE, NOT_PAUSED
 from batches.refill import Refiller
@@ -97,12 +99,13 @@ def publish_due(owner_id: int) -> int:
     return _send([row[0] for row in marked])
 
 
-def publish_all_due() -> int:
+def publish_all_due() -> None:
     """Fills every owner's window, as the sweeper does."""
     with connection.cursor() as cursor:
         cursor.execute(_OWNERS_WITH_DUE_ITEMS)
         owner_ids = [row[0] for row in cursor.fetchall()]
-    return sum(publish_due(owner_id) for owner_id in owner_ids)
+    for owner_id in owner_ids:
+        attempt("publishing for an owner", partial(publish_due, owner_id), owner_id=owner_id)
 
 
 def publish_lost() -> int:

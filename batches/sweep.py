@@ -55,12 +55,15 @@ def expire_overdue() -> None:
 def take_from_dead_workers(*, may_declare_dead: Callable[[], bool]) -> None:
     """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded.
 
-    Asked after the look: the database may have stood still during it, and every sign of life with it.
+    Asked after each look: the database may have stood still during it, and every sign of life with it.
     """
-    claims = claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, most=STEP)
-    if may_declare_dead():
+    tried: list[uuid.UUID] = []
+    while claims := claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, tried=tried, most=STEP):
+        if not may_declare_dead():
+            return
         for claim in claims:
             attempt("the care for a lost worker's item", partial(_take, claim), **claim.log_ids)
+        tried += [claim.item_id for claim in claims]
 
 
 def _take(claim: Claim) -> None:

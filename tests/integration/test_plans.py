@@ -42,7 +42,7 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     assert row
     plans = {
         "batches_batchitem_pkey": plan(claims._CLAIM, {"item": row.id, "worker": uuid7()}),
-        "item_in_flight": plan(claims._HELD_BY_THE_DEAD, {"lost": 30, "most": 10}),
+        "item_in_flight": plan(claims._HELD_BY_THE_DEAD, {"lost": 30, "tried": [], "most": 10}),
         "item_due": plan(
             publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
         ),

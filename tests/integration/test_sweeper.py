@@ -10,6 +10,7 @@ import psycopg
 import pytest
 from django.db import connection
 
+from batches import sweep
 from batches.cancel import cancel_batch
 from batches.claims import claim_item
 from batches.delete import delete_batch
@@ -62,7 +63,10 @@ def wait_for(item: BatchItem, wanted: str) -> None:
     wait_until(lambda: state(item) == wanted, lambda: state(item))
 
 
-def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(catalog: SimpleNamespace) -> None:
+def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(
+    catalog: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sweep, "STEP", 1)
     first, second = claimed(submit(catalog)), claimed(submit(catalog))
     with a_check_that_refuses(first):
         take_from_dead_workers(may_declare_dead=lambda: True)
