@@ -18,9 +18,9 @@ PYTEST := $(BIN)/python -m pytest -q -n auto --dist worksteal
 help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
 	@echo "make test    lint, types and the tests"
+	@echo "make check   the fast part of it"
 	@echo "make test-sdks  other versions and languages of the SDKs, and tools on top of them"
 	@echo "make test-endurance  outages, hangs, crowds, limits and chaos, with real workers for minutes"
-	@echo "make check   the fast part of it"
 	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
 	@echo "make bench   measure speed and memory on this machine"

@@ -99,13 +99,16 @@ def publish_due(owner_id: int) -> int:
     return _send([row[0] for row in marked])
 
 
-def publish_all_due() -> None:
-    """Fills every owner's window, as the sweeper does."""
+def publish_all_due() -> bool:
+    """Fills every owner's window, as the sweeper does. False when that went wrong for some of them."""
     with connection.cursor() as cursor:
         cursor.execute(_OWNERS_WITH_DUE_ITEMS)
         owner_ids = [row[0] for row in cursor.fetchall()]
-    for owner_id in owner_ids:
+    published = [
         attempt("publishing for an owner", partial(publish_due, owner_id), owner_id=owner_id)
+        for owner_id in owner_ids
+    ]
+    return all(published)
 
 
 def publish_lost() -> int:

@@ -95,8 +95,13 @@ def settle(claim: Claim, settlement: Settlement) -> bool:
 
 
 def _cancelled(settlement: Settlement) -> Settlement:
-    """An attempt that would have been repeated, or was given back before anything was sent."""
-    event = settlement.event and replace(settlement.event, error_kind=CANCELLED.code)
+    """An attempt that would have been repeated, or was given back before anything was sent.
+
+    The event of a lost worker's stays what it is: nobody knows what that one has sent, and it may still tell.
+    """
+    event = settlement.event
+    if event and event.error_kind != "worker_lost":
+        event = replace(event, error_kind=CANCELLED.code)
     failure = CANCELLED if settlement.counted else Failure(CANCELLED.code, "")
     return replace(settlement, state=ItemState.CANCELLED, failure=failure, waiting_reason="", event=event)
 

@@ -5,6 +5,7 @@ Parameters are bound by the server and statements prepared there; the ORM would 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
@@ -31,11 +32,27 @@ def under_lock(
     """The statement's rows. Lock and statement travel together: one round trip, one transaction, and a fresh snapshot
     after the lock. `prepare=False` keeps the planner to the values at hand.
 
-    Read only after the pipeline's end, which commits: to read within it is a round trip of its own.
+    Outside a transaction of the caller's; Django's execute wrappers hear of it as of any other statement.
     """
-    raw = raw_connection()
+
+    def run(*_: Any) -> list[tuple[Any, ...]]:
+        return _piped(raw_connection(), (lock, [key]), (statement, values), prepare=prepare)
+
+    for wrapper in reversed(connection.execute_wrappers):
+        run = partial(wrapper, run)
+    return run(statement, values, False, {"connection": connection})
+
+
+def _piped(
+    raw: psycopg.Connection[tuple[Any, ...]],
+    lock: tuple[LiteralString, list[int]],
+    statement: tuple[LiteralString, Mapping[str, Any]],
+    *,
+    prepare: bool | None,
+) -> list[tuple[Any, ...]]:
+    """Read only after the pipeline's end, which commits: to read within it is a round trip of its own."""
     with psycopg.Cursor(raw) as locking, psycopg.Cursor(raw) as cursor:
         with raw.pipeline():
-            locking.execute(lock, [key])
-            cursor.execute(statement, values, prepare=prepare)
+            locking.execute(*lock)
+            cursor.execute(*statement, prepare=prepare)
         return cursor.fetchall()

@@ -63,8 +63,8 @@ class Sweeper:
         elif time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweep()
-        elif (seconds_to_next_due() or 1.0) <= 0:
-            publish_all_due()
+        elif (seconds_to_next_due() or 1.0) <= 0 and not publish_all_due():
+            self._stop.wait(SWEEP_SECONDS)
 
     def _sweep(self) -> None:
         """Overdue batches, items of dead workers, lost messages, due items."""

@@ -7,8 +7,6 @@ from django.urls import include, path, re_path
 
 from relaybatch import error_views, health
 
-admin.autodiscover()
-
 urlpatterns = [
     path("admin/", admin.site.urls),
     path("healthz", health.healthz),

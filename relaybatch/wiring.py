@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from django.apps import AppConfig
-from django.contrib.admin import autodiscover
-from django.contrib.admin.apps import SimpleAdminConfig
-from django.contrib.admin.checks import check_admin_app, check_dependencies
-from django.core import checks
+from django.contrib.admin.apps import AdminConfig
 from django.db.backends.signals import connection_created
 
 from relaybatch.databases import let_go_of_locks
@@ -24,16 +19,5 @@ class WiringConfig(AppConfig):
         connection_created.connect(let_go_of_locks)
 
 
-class SiteConfig(SimpleAdminConfig):
-    """The pages are loaded by the routes, and by `check`: workers start without them, in two thirds of the time."""
-
+class SiteConfig(AdminConfig):
     default_site = "relaybatch.admin_site.RelaybatchSite"
-
-    def ready(self) -> None:
-        checks.register(check_dependencies, checks.Tags.admin)
-        checks.register(_check_pages, checks.Tags.admin)
-
-
-def _check_pages(app_configs: Any, **options: Any) -> list[Any]:
-    autodiscover()
-    return list(check_admin_app(app_configs, **options))

@@ -1,6 +1,6 @@
 """One PostgreSQL and one Redis for a run of pytest, however many workers it has, and what the settings need besides.
 
-`DATABASE_URL` and `REDIS_URL`, when set, name servers to use instead.
+`DATABASE_URL` (a superuser's) and `REDIS_URL`, when set, name servers to use instead.
 """
 
 from __future__ import annotations

@@ -170,7 +170,7 @@ class BatchItem(models.Model):
             ),
         ]
         constraints = [
-            # Covering `state`, so that counts and item lists read the index alone.
+            # Covering `state`, so that final counts and item lists read the index alone.
             models.UniqueConstraint(fields=["batch", "idx"], include=["state"], name="item_once"),
             models.CheckConstraint(
                 condition=Q(state=ItemState.RUNNING, worker_id__isnull=False) | ~Q(state=ItemState.RUNNING),

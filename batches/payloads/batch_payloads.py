@@ -12,8 +12,9 @@ from django.db import transaction
 
 from batches.models import PayloadStoreMark
 from batches.payloads.database import DatabasePayloads
+from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
-from batches.payloads.objects import DirectoryPayloads, ObjectPayloads
+from batches.payloads.objects import ObjectPayloads
 
 if TYPE_CHECKING:
     import uuid

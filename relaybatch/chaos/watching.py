@@ -169,7 +169,9 @@ class Watching:
         shown = json.loads(reply.body)
         counts, total = _shown_counts(order, shown)
         told = f"{order.dialect} {order.public_id}: shows {counts} of {total}"
-        self._findings.look(ADD_UP, *([told] if sum(counts.values()) != total else []))
+        self._findings.look(
+            ADD_UP, *([told] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else [])
+        )
         if order.dialect == "relay":
             self._compare_items(order, shown)
 

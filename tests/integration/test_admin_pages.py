@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from django.db.models import Model
 
 pytestmark = pytest.mark.django_db
-admin.autodiscover()
 MODELS = [pytest.param(model, id=model._meta.label_lower) for model in admin.site._registry]
 LOGINS = {"routing.user", "auth.group"}
 LINK = re.compile(r'(?:href|action)="([^"#]+)"')

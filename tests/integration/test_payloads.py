@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,7 +119,9 @@ def test_every_new_folder_is_synced_by_name_before_its_first_file_counts(
     assert {folder, folder / "responses", folder / "responses" / "0"} <= set(synced)
     synced.clear()
     store.put_response(BATCH, idx=1, claim_no=1, body=b"{}")
-    assert synced == [folder / "responses" / "0" / "1-1", folder / "responses" / "0"]
+    file, parent = synced
+    assert (file.parent, parent) == (folder / "responses" / "0",) * 2
+    assert file.name.startswith("1-1~")
 
 
 @pytest.fixture(params=["bucket", "table"])
@@ -167,6 +170,43 @@ def test_an_answer_is_not_written_where_the_requests_are_not(directory: Path) ->
     with pytest.raises(PayloadUnwritable):
         store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
     assert list(directory.iterdir()) == []
+
+
+def test_answers_stored_while_the_volume_comes_and_goes_are_on_the_volume(directory: Path) -> None:
+    """Its mount point lies bare at any moment of a write, in turns."""
+    store = open_store()
+    store.put_requests(BATCH, [b"{}"])
+    bare = directory.with_name("bare")
+    bare.mkdir()
+    stop = threading.Event()
+    swapping = threading.Thread(target=swap_until, args=(stop, directory, bare))
+    swapping.start()
+    stored = [idx for idx in range(0, 300_000, 1000) if is_stored(store, idx)]
+    stop.set()
+    swapping.join()
+    assert list(bare.iterdir()) == []
+    assert 0 < len(stored) < 300
+    assert all(store.responses(BATCH, [(idx, 1) for idx in stored]))
+
+
+def swap_until(stop: threading.Event, directory: Path, bare: Path) -> None:
+    away = directory.with_name("away")
+    while not stop.is_set():
+        directory.rename(away)
+        bare.rename(directory)
+        stop.wait(0.0005)
+        directory.rename(bare)
+        away.rename(directory)
+        stop.wait(0.005)
+
+
+def is_stored(store: BatchPayloads, idx: int) -> bool:
+    """Each in a folder that is made for it."""
+    try:
+        store.put_response(BATCH, idx=idx, claim_no=1, body=b"{}")
+    except PayloadUnwritable:
+        return False
+    return True
 
 
 def test_a_directory_that_lost_its_marker_is_not_the_store(directory: Path) -> None:

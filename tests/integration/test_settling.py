@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from batches.attempts import lost
 from batches.cancel import cancel_batch, expire_batch
 from batches.claims import Claim, claim_item
 from batches.models import Batch, BatchItem, ItemState
@@ -144,6 +145,16 @@ def test_a_retry_of_a_cancelled_batch_is_cancelled_instead(catalog: SimpleNamesp
     assert states(batch) == {"cancelled": 1}
     assert batch.ended_at is not None
     assert UsageEvent.objects.get().error_kind == "cancelled"
+
+
+def test_a_lost_worker_of_a_cancelled_batch_stays_lost_in_the_event(catalog: SimpleNamespace) -> None:
+    """Whether it has sent anything is unknown, and what it used comes late."""
+    batch = submit(catalog, max_attempts=3)
+    claim = claims_of(batch)[0]
+    cancel_batch(batch)
+    assert settle(claim, lost(claim))
+    assert states(batch) == {"cancelled": 1}
+    assert UsageEvent.objects.get().error_kind == "worker_lost"
 
 
 def test_an_item_given_back_to_a_cancelled_batch_was_not_cancelled_while_running(

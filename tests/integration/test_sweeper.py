@@ -15,17 +15,17 @@ from batches.cancel import cancel_batch
 from batches.claims import claim_item
 from batches.delete import delete_batch
 from batches.models import Batch, BatchItem
-from batches.publish import finish_publishing
+from batches.publish import finish_publishing, publish_all_due, publish_due
 from batches.sight import Sight
 from batches.sweep import take_from_dead_workers
 from batches.sweeper import Sweeper
 from relaybatch.ids import uuid7
-from tests.catalog import make_catalog
+from tests.catalog import make_caller, make_catalog
 from tests.deployment import deployment_environment, wait_until
 from tests.submissions import submit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
     from pytest_django import Settings
@@ -85,6 +85,38 @@ def test_one_failing_chore_stops_neither_the_care_for_dead_workers_nor_publishin
         published = BatchItem.objects.filter(batch_id=due.id, published_at__isnull=False)
         wait_until(published.exists, lambda: "not published")
         assert Batch.objects.get(id=overdue.id).ended_at is None
+
+
+def test_one_owner_whose_items_cannot_be_published_keeps_nobody_waiting(catalog: SimpleNamespace) -> None:
+    batches = [submit(make_caller(catalog)) for _ in range(3)]
+    finish_publishing()
+    BatchItem.objects.update(published_at=None)
+    for batch in batches:
+        refused = BatchItem.objects.get(batch_id=batch.id)
+        execute(
+            f"ALTER TABLE batches_batchitem ADD CONSTRAINT stuck CHECK (id <> '{refused.id}' OR published_at IS NULL)"
+        )
+        assert not publish_all_due()
+        execute("ALTER TABLE batches_batchitem DROP CONSTRAINT stuck")
+        published = BatchItem.objects.filter(published_at__isnull=False)
+        assert published.count() == 2
+        published.update(published_at=None)
+    assert publish_all_due()
+
+
+def test_statements_beside_the_orm_are_heard_as_well(catalog: SimpleNamespace) -> None:
+    """Long publishing would else look like a database that stands still."""
+    batch = submit(catalog)
+    finish_publishing()
+    heard: list[str] = []
+
+    def hear(execute: Callable[..., object], statement: str, *rest: object) -> object:
+        heard.append(statement)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(hear):
+        publish_due(batch.owner_id)
+    assert len(heard) == 1
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -451,6 +452,7 @@ def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index
     plan = events.explain()
     assert f"Index Scan using {index} " in plan
     assert "newest" not in index or "Sort" not in plan
+    assert all(re.search(rf"Index Cond: \(+{column}\b", plan) for column in columns), plan
 
 
 # CSV

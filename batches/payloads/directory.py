@@ -1,0 +1,154 @@
+"""Payloads in a directory that all replicas share: local, or a mounted volume."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import threading
+from typing import TYPE_CHECKING
+
+from obstore.store import LocalStore
+
+from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.objects import ObjectPayloads
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+LEAST_ROOM_BYTES = 1 << 20
+BUFFER_BYTES = 1 << 16
+
+
+class DirectoryPayloads(ObjectPayloads):
+    """Folders 0700, files 0600, and synced to disk before they count as stored.
+
+    Written by the operating system's own calls: obstore makes every folder of a name anew, also beneath a mount point
+    whose volume was taken away a moment ago.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+        try:
+            _make_folder(root)
+        except OSError as error:
+            raise PayloadStoreUnavailable(
+                f"the payload directory cannot be made: {error.strerror}"
+            ) from error
+        super().__init__(LocalStore(root))
+
+    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        try:
+            root = _identity(self._root)
+            self._write(name, parts)
+            moved = _identity(self._root) != root
+        except OSError as error:
+            raise PayloadUnwritable(f"cannot write {name}") from error
+        if moved:
+            raise PayloadUnwritable(f"the volume was taken away while {name} was written")
+
+    def read(self, name: str) -> bytes:
+        try:
+            return (self._root / name).read_bytes()
+        except OSError as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+
+    def read_range(self, name: str, *, offset: int, length: int) -> bytes:
+        try:
+            with open(self._root / name, "rb", buffering=0) as file:
+                data = os.pread(file.fileno(), length, offset)
+        except OSError as error:
+            raise PayloadUnreadable(f"cannot read {name}") from error
+        if len(data) != length:
+            raise PayloadUnreadable(f"{name} is too short")
+        return data
+
+    def require_room(self) -> None:
+        try:
+            file_system = os.statvfs(self._root)
+        except OSError as error:
+            raise PayloadStoreUnavailable("the payload directory is missing") from error
+        if not os.access(self._root, os.W_OK | os.X_OK):
+            raise PayloadStoreUnavailable("the payload directory is read-only")
+        if file_system.f_bavail * file_system.f_frsize < LEAST_ROOM_BYTES:
+            raise PayloadStoreUnavailable("the payload directory is full")
+
+    def remove_folder(self, folder: str) -> None:
+        path = self._root / folder
+        try:
+            while path.exists():
+                # What is missing within it, another process removes at the same moment.
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.rmtree(path)
+        except OSError as error:
+            raise PayloadUnwritable(f"cannot remove {folder}") from error
+
+    def _write(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+        path = self._root / name
+        try:
+            _write(path, parts)
+        except FileNotFoundError:
+            self._make_folders_of(name)
+            _write(path, parts)
+
+    def _make_folders_of(self, name: str) -> None:
+        """Never the root, and a folder's first object is directly in it.
+
+        Where a batch's requests are not, the volume is not mounted: its answers would lie beneath it for ever.
+        """
+        first, *deeper = name.split("/")[:-1] or [""]
+        folder = self._root / first
+        if first and not deeper:
+            _make_durable_folder(folder)
+        for part in deeper:
+            folder /= part
+            _make_durable_folder(folder)
+
+
+def _identity(folder: Path) -> tuple[int, int]:
+    found = folder.stat()
+    return found.st_dev, found.st_ino
+
+
+def _make_folder(path: Path) -> None:
+    """Like `mkdir -p`, but with 0700 for every folder that it makes."""
+    if path.is_dir():
+        return
+    _make_folder(path.parent)
+    _make_durable_folder(path)
+
+
+def _make_durable_folder(path: Path) -> None:
+    """Its name is in its parent, and would go with it when the power does."""
+    if not path.is_dir():
+        path.mkdir(mode=0o700, exist_ok=True)
+        _sync(path.parent)
+
+
+def _write(path: Path, parts: Sequence[bytes | memoryview]) -> None:
+    """Under another name until it is whole and on the disk."""
+    unfinished = path.with_name(f"{path.name}~{os.getpid()}-{threading.get_ident()}")
+    try:
+        with open(unfinished, "wb", buffering=BUFFER_BYTES, opener=_open_private) as file:
+            file.writelines(parts)
+            file.flush()
+            os.fsync(file.fileno())
+        unfinished.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            unfinished.unlink()
+        raise
+    _sync(path.parent)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
