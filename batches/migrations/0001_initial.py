@@ -231,11 +231,6 @@ class Migration(migrations.Migration):
                         name="item_in_flight",
                     ),
                     models.Index(
-                        condition=models.Q(("state__in", ("discarded", "cancelled", "expired"))),
-                        fields=["batch", "state"],
-                        name="item_failed",
-                    ),
-                    models.Index(
                         condition=models.Q(
                             ("not_before__isnull", False), ("published_at", None), ("state", "available")
                         ),
