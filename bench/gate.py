@@ -69,25 +69,21 @@ def _database_figures(caller: Caller) -> list[Figure]:
         recheck(caller)
 
     spent = partial(is_spent, project_id=caller.project_id, included_nanos=10**18)
+    kept = _microseconds(partial(recheck, caller))
     return [
-        Figure(
-            name="re-check of the caller, kept for 0.5 s",
-            value=_microseconds(partial(recheck, caller)),
-            unit="µs",
-        ),
-        Figure(
-            name="re-check of the caller, read anew",
-            value=_microseconds(read_anew),
-            unit="µs",
-            reference=bare,
-            note="1 round trip, twice a second for each caller; beside it a bare SELECT 1",
-        ),
-        Figure(
-            name="allowance, where the project has one",
-            value=_microseconds(spent),
-            unit="µs",
-            reference=bare,
-            note="1 round trip; beside it a bare SELECT 1",
+        Figure(name="re-check of the caller, kept for 0.5 s", value=kept, unit="µs"),
+        *(
+            Figure(
+                name=name,
+                value=_microseconds(do),
+                unit="µs",
+                reference=bare,
+                note=f"1 round trip{how_often}; beside it a bare SELECT 1",
+            )
+            for name, do, how_often in (
+                ("re-check of the caller, read anew", read_anew, ", twice a second for each caller"),
+                ("allowance, where the project has one", spent, ""),
+            )
         ),
     ]
 

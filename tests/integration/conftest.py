@@ -8,10 +8,14 @@ from django.db import connection
 
 from tests.deployment import wait_until
 from tests.gate import forget_gate
+from tests.integration.relay_calls import rows
+from tests.integration.usage_calls import admin_token, caller
 from tests.web import Web, web_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+__all__ = ["admin_token", "caller", "rows"]  # fixtures of several files
 
 # An owner whose items wait while none is out is about to be published for; a session that is not idle is at work.
 _AT_WORK = """

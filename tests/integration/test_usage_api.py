@@ -1,25 +1,31 @@
-"""The usage routes over HTTP: who sees what, pages, filters, summaries, series and CSV."""
+"""The usage routes over HTTP: who sees what, filters, pages and CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-import re
-import uuid
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db import connection
 from django.test import Client
 
-from routing.call import Outcome, Target
-from routing.failures import Failure
-from routing.keys import hash_of
 from routing.models import User
-from tests.catalog import make_caller, make_catalog
+from tests.catalog import make_caller
+from tests.integration.usage_calls import (
+    ADMIN_TOKEN,
+    ALL,
+    BATCH,
+    EVENTS,
+    NOWHERE,
+    SUMMARY,
+    body,
+    get,
+    owner_of,
+    put_back,
+)
 from tests.integration.usage_rows import ANSWERED, TARGET, draft, refused
 from usage.ledger import record, record_many
 from usage.models import UsageEvent
@@ -30,42 +36,6 @@ if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries, Settings
 
 pytestmark = pytest.mark.django_db
-EVENTS, SUMMARY = "/v1/usage/events", "/v1/usage/summary"
-ALL = {"events": "/api/usage/events", "summary": "/api/usage/summary", "series": "/api/usage/timeseries"}
-BATCH = uuid.UUID(int=0xB)
-ADMIN_TOKEN = "an-operators-token"
-NOWHERE = Outcome(
-    target=Target(requested_model="nope"), failure=Failure(code="model_not_found", message="nope")
-)
-
-
-@pytest.fixture
-def caller() -> SimpleNamespace:
-    return make_catalog("http://127.0.0.1:9")
-
-
-@pytest.fixture
-def admin_token(settings: Settings) -> dict[str, str]:
-    settings.RELAY_ADMIN_TOKEN = ADMIN_TOKEN
-    return {"Authorization": f"Bearer {ADMIN_TOKEN}"}
-
-
-def owner_of(caller: SimpleNamespace) -> str:
-    return hash_of(caller.relay_key_value)
-
-
-def get(path: str, headers: dict[str, str], query: dict[str, Any] | None = None) -> Any:
-    return Client().get(path, query or {}, headers=headers)
-
-
-def body(path: str, headers: dict[str, str], query: dict[str, Any] | None = None) -> Any:
-    answer = get(path, headers, query)
-    assert answer.status_code == 200, answer.content
-    return json.loads(answer.content)
-
-
-def put_back(event_id: uuid.UUID, *, at: datetime) -> None:
-    UsageEvent.objects.filter(id=event_id).update(at=at)
 
 
 # One event
@@ -295,164 +265,6 @@ def test_pages_run_from_the_newest_to_the_oldest(caller: SimpleNamespace) -> Non
     second = body(EVENTS, caller.headers, {"limit": 4, "cursor": first["next_cursor"]})
     assert [event["id"] for event in first["events"] + second["events"]] == [str(event.id) for event in made]
     assert second["next_cursor"] is None
-
-
-# Summaries
-
-
-def test_a_summary_adds_up_each_group_the_dearest_first(
-    caller: SimpleNamespace, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    owner = owner_of(caller)
-    other = replace(ANSWERED, target=replace(TARGET, model="other"))
-    record_many(
-        [
-            *(draft(owner=owner, duration_ms=ms) for ms in (10, 20, 30, 40)),
-            draft(owner=owner, outcome=refused(), duration_ms=100),
-            draft(owner=owner, duration_ms=9_999).as_late(),
-            draft(owner=owner, outcome=other, duration_ms=7),
-        ]
-    )
-    with django_assert_num_queries(2):
-        answer = body(SUMMARY, caller.headers, {"group_by": "model"})
-    assert answer["rows"] == [
-        {
-            "group": {"model": "gpt-4o"},
-            "requests": 5,
-            "errors": 1,
-            "tokens": {"input": 300, "cache_read": 200, "cache_write": 0, "output": 250},
-            "cost_nanos": 5 * 540_000,
-            "unpriced": 1,
-            "duration_ms": {"avg": 40.0, "p50": 30, "p95": 100, "max": 100},
-        },
-        {
-            "group": {"model": "other"},
-            "requests": 1,
-            "errors": 0,
-            "tokens": {"input": 60, "cache_read": 40, "cache_write": 0, "output": 50},
-            "cost_nanos": 540_000,
-            "unpriced": 0,
-            "duration_ms": {"avg": 7.0, "p50": 7, "p95": 7, "max": 7},
-        },
-    ]
-
-
-def test_a_summary_without_groups_is_one_row_even_of_nothing(caller: SimpleNamespace) -> None:
-    answer = body(SUMMARY, caller.headers)
-    start, end = (datetime.fromisoformat(answer[name]) for name in ("from", "to"))
-    assert end - start == timedelta(days=30)
-    assert answer["rows"] == [
-        {
-            "group": {},
-            "requests": 0,
-            "errors": 0,
-            "tokens": {"input": 0, "cache_read": 0, "cache_write": 0, "output": 0},
-            "cost_nanos": 0,
-            "unpriced": 0,
-            "duration_ms": {"avg": None, "p50": None, "p95": None, "max": None},
-        }
-    ]
-
-
-@pytest.mark.parametrize(
-    ("group_by", "groups"),
-    [
-        ("batch_id", [{"batch_id": "batch_a"}, {"batch_id": None}]),
-        ("source,project", [{"source": "batch", "project": "search"}, {"source": "live", "project": ""}]),
-        ("error_kind", [{"error_kind": ""}, {"error_kind": "model_not_found"}]),
-    ],
-)
-def test_groups(group_by: str, groups: list[dict[str, str | None]], caller: SimpleNamespace) -> None:
-    owner = owner_of(caller)
-    live = draft(owner=owner, source="live", batch_id=None, item_idx=None, outcome=NOWHERE)
-    record_many([draft(owner=owner, public_batch_id="batch_a"), live])
-    rows = body(SUMMARY, caller.headers, {"group_by": group_by})["rows"]
-    assert [row["group"] for row in rows] == groups
-
-
-def test_a_batchs_summary_reaches_back_to_its_beginning(caller: SimpleNamespace) -> None:
-    old = draft(owner=owner_of(caller), public_batch_id="batch_a")
-    record(old)
-    put_back(old.id, at=datetime.now(UTC) - timedelta(days=300))
-    assert body(SUMMARY, caller.headers)["rows"][0]["requests"] == 0
-    answer = body(SUMMARY, caller.headers, {"batch_id": "batch_a"})
-    assert (answer["rows"][0]["requests"], answer["from"]) == (1, None)
-
-
-# Series
-
-
-@pytest.mark.parametrize(
-    ("interval", "times"),
-    [
-        ("1m", ["10:01:00", "10:02:00", "11:00:00"]),
-        ("1h", ["10:00:00", "11:00:00"]),
-        ("1d", ["00:00:00"]),
-    ],
-)
-def test_a_series_has_a_point_where_there_are_events(
-    interval: str, times: list[str], admin_token: dict[str, str]
-) -> None:
-    for clock in ("10:01:59", "10:02:00", "10:02:30", "11:00:00"):
-        made = draft()
-        record(made)
-        put_back(made.id, at=datetime.fromisoformat(f"2026-10-21T{clock}+00:00"))
-    query = {"interval": interval, "from": "2026-10-21T00:00:00Z", "to": "2026-10-22T00:00:00Z"}
-    answer = body(ALL["series"], admin_token, query)
-    (row,) = answer["rows"]
-    assert (answer["from"], answer["to"]) == ("2026-10-21T00:00:00.000Z", "2026-10-22T00:00:00.000Z")
-    assert [point["at"] for point in row["points"]] == [f"2026-10-21T{clock}.000Z" for clock in times]
-    assert sum(point["requests"] for point in row["points"]) == 4
-    assert sum(point["cost_nanos"] for point in row["points"]) == 4 * 540_000
-
-
-def test_a_series_has_a_row_for_each_group(
-    admin_token: dict[str, str], django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    other = replace(ANSWERED, target=replace(TARGET, model="other"))
-    record_many([draft(), draft(), draft(outcome=other)])
-    with django_assert_num_queries(1):
-        rows = body(ALL["series"], admin_token, {"interval": "1d", "group_by": "model"})["rows"]
-    assert [row["group"] for row in rows] == [{"model": "gpt-4o"}, {"model": "other"}]
-    assert [[point["requests"] for point in row["points"]] for row in rows] == [[2], [1]]
-
-
-def test_a_series_of_nothing_has_no_points(admin_token: dict[str, str]) -> None:
-    assert body(ALL["series"], admin_token)["rows"] == [{"group": {}, "points": []}]
-    assert body(ALL["series"], admin_token, {"group_by": "model"})["rows"] == []
-
-
-# Plans
-
-
-IGNORE_OTHERS = """
-UPDATE pg_index SET indisvalid = false
-WHERE indrelid = 'usage_usageevent'::regclass AND indexrelid <> %s::regclass
-"""
-
-
-@pytest.mark.parametrize(
-    ("columns", "index"),
-    [
-        ({}, "usage_event_newest"),
-        ({"owner": "owner-a"}, "usage_event_owner_newest"),
-        ({"public_batch_id": "batch_a"}, "usage_event_public_batch"),
-        ({"batch_id": BATCH}, "usage_event_once_an_attempt"),
-    ],
-)
-def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index: str) -> None:
-    events = UsageEvent.objects.filter(**columns)
-    if "newest" in index:
-        events = events.newest_first().older_than(at=datetime.now(UTC), event_id=BATCH)
-    with connection.cursor() as cursor:
-        # The table is tiny: what is asked is which index can serve, not whether one pays.
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_bitmapscan = off")
-        cursor.execute(IGNORE_OTHERS, [index])  # without rows each of them serves, at the same price
-    plan = events.explain()
-    assert f"Index Scan using {index} " in plan
-    assert "newest" not in index or "Sort" not in plan
-    assert all(re.search(rf"Index Cond: \(+{column}\b", plan) for column in columns), plan
 
 
 # CSV

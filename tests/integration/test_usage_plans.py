@@ -1,0 +1,47 @@
+"""Each way to ask for usage events has its index."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from tests.integration.usage_calls import (
+    BATCH,
+)
+from usage.models import UsageEvent
+
+pytestmark = pytest.mark.django_db
+
+
+IGNORE_OTHERS = """
+UPDATE pg_index SET indisvalid = false
+WHERE indrelid = 'usage_usageevent'::regclass AND indexrelid <> %s::regclass
+"""
+
+
+@pytest.mark.parametrize(
+    ("columns", "index"),
+    [
+        ({}, "usage_event_newest"),
+        ({"owner": "owner-a"}, "usage_event_owner_newest"),
+        ({"public_batch_id": "batch_a"}, "usage_event_public_batch"),
+        ({"batch_id": BATCH}, "usage_event_once_an_attempt"),
+    ],
+)
+def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index: str) -> None:
+    events = UsageEvent.objects.filter(**columns)
+    if "newest" in index:
+        events = events.newest_first().older_than(at=datetime.now(UTC), event_id=BATCH)
+    with connection.cursor() as cursor:
+        # The table is tiny: what is asked is which index can serve, not whether one pays.
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(IGNORE_OTHERS, [index])  # without rows each of them serves, at the same price
+    plan = events.explain()
+    assert f"Index Scan using {index} " in plan
+    assert "newest" not in index or "Sort" not in plan
+    assert all(re.search(rf"Index Cond: \(+{column}\b", plan) for column in columns), plan
