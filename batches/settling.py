@@ -68,10 +68,12 @@ WITH settled AS (
 SELECT count(*) FROM settled
 """
 _NOT_CANCELLED = "b.cancel_initiated_at IS NULL"
+# Rows are compared whole, so that only the index of due items serves the order: with equalities the planner may take
+# the batch's own index, and walk over all of its completed items at every settle.
 _NOT_LAST = """(
-    SELECT o.id FROM batches_batchitem o
-    WHERE o.owner_id = i.owner_id AND o.batch_id = i.batch_id AND o.state = 'available' AND o.published_at IS NULL
-    ORDER BY o.owner_id DESC, o.batch_id DESC, o.idx DESC LIMIT 1) IS NOT NULL"""
+    SELECT o.batch_id FROM batches_batchitem o
+    WHERE (o.owner_id, o.batch_id) <= (i.owner_id, i.batch_id) AND o.state = 'available' AND o.published_at IS NULL
+    ORDER BY o.owner_id DESC, o.batch_id DESC, o.idx DESC LIMIT 1) = i.batch_id"""
 
 _EVENT = event_ctes(fence="settled")
 _WAIT = _SETTLE.format(condition=_NOT_CANCELLED, event=_EVENT)

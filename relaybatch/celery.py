@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import Any, Self
 
 from celery import Celery
+from celery.app.amqp import AMQP
 from celery.signals import setup_logging
-from kombu import Exchange, Queue
+from kombu import Connection, Exchange, Queue
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 # At a worker's start Celery would run Django's checks, which load every route and page, and drop what they say.
@@ -15,7 +17,20 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 from django.conf import settings
 
-app = Celery("relaybatch")
+
+class SteadyConnection(Connection):
+    """Looks every second whether the broker is back. Celery waits longer after each try, up to half a minute."""
+
+    def ensure_connection(self, *args: Any, **kwargs: Any) -> Self:
+        every_second = {"interval_start": 1, "interval_step": 1, "interval_max": 1}
+        return super().ensure_connection(*args, **every_second | kwargs)
+
+
+class SteadyAMQP(AMQP):
+    Connection = SteadyConnection
+
+
+app = Celery("relaybatch", amqp=SteadyAMQP)
 app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_connection_retry_on_startup=True,
