@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import hmac
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from relaybatch.errors import Forbidden, Unauthenticated
+from routing.credential_rows import key_rows, token_rows
 from routing.keys import hash_of
-from routing.models import InferenceToken, RelayKey
-from routing.tokens import Claims, TokenInvalid, verify
+from routing.tokens import TokenInvalid, verify
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-    from routing.models import Policy, Project, ServiceAccount, User
+    from routing.credential_rows import CallerRow
 
 REFUSALS = {
     "no_policy": "this credential has no policy: ask an operator for one",
@@ -50,50 +49,6 @@ class Credential:
         return True
 
 
-@dataclass(frozen=True, slots=True)
-class KeyState:
-    """What decides whether a relay key works, read from its row."""
-
-    enabled: bool
-    expires_at: datetime | None
-    revoked_at: datetime | None
-    key_hash: str = field(repr=False)
-    previous_key_hash: str = field(repr=False)
-    grace_until: datetime | None
-
-    def fault(self, *, key_hash: str, now: datetime) -> str:
-        """Why the value with this hash does not work now: `revoked`, `disabled`, `expired`, `rotated`, or empty."""
-        if self.revoked_at is not None:
-            return "revoked"
-        if not self.enabled:
-            return "disabled"
-        if self.expires_at is not None and self.expires_at <= now:
-            return "expired"
-        return "" if self._is_valid(key_hash=key_hash, now=now) else "rotated"
-
-    def _is_valid(self, *, key_hash: str, now: datetime) -> bool:
-        if hmac.compare_digest(key_hash, self.key_hash):
-            return True
-        in_grace = self.grace_until is not None and now < self.grace_until
-        return hmac.compare_digest(key_hash, self.previous_key_hash) and in_grace
-
-
-@dataclass(frozen=True, slots=True)
-class TokenState:
-    """What decides whether an inference token works. `version`: its own; `current_version`: its user's now."""
-
-    expires_at: datetime
-    revoked_at: datetime | None
-    version: int
-    current_version: int
-
-    def fault(self, *, now: datetime) -> str:
-        """Why the token does not work now: `revoked`, `expired`, or empty."""
-        if self.revoked_at is not None or self.version != self.current_version:
-            return "revoked"
-        return "expired" if self.expires_at <= now else ""
-
-
 def authenticate(value: str, *, now: datetime) -> Credential:
     """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it."""
     return _by_token(value, now=now) if is_token(value) else _by_relay_key(value, now=now)
@@ -116,19 +71,12 @@ def unknown_credential() -> Unauthenticated:
 
 def _by_relay_key(value: str, *, now: datetime) -> Credential:
     key_hash = hash_of(value)
-    key = RelayKey.objects.presented(key_hash).with_caller().first()
-    if key is None:
+    rows = key_rows(key_hash)
+    if rows is None:
         raise unknown_credential()
-    _require_no_fault(_state(key).fault(key_hash=key_hash, now=now))
-    principal = _principal(key)
-    return _credential(
-        owner=key_hash,
-        kind="key",
-        identifier=str(key.id),
-        principal=principal,
-        policy=key.policy or principal.policy,
-        project=principal.project,
-    )
+    key_id, state, caller = rows
+    _require_no_fault(state.fault(key_hash=key_hash, now=now))
+    return _credential(caller, owner=key_hash, kind="key", identifier=key_id)
 
 
 def _by_token(value: str, *, now: datetime) -> Credential:
@@ -136,13 +84,18 @@ def _by_token(value: str, *, now: datetime) -> Credential:
         claims = verify(value, now=now)
     except TokenInvalid:
         raise unknown_credential() from None
-    token = InferenceToken.objects.filter(jti=claims.jti).with_caller().first()
-    if token is None:
+    rows = token_rows(claims.jti)
+    if rows is None:
         # Rows of expired tokens are removed after a while, and with a user all of theirs.
         _require_no_fault("expired" if claims.exp <= now.timestamp() else "")
         raise unknown_credential()
-    _require_no_fault(_token_state(token).fault(now=now))
-    return _token_credential(token, claims)
+    state, caller = rows
+    _require_no_fault(state.fault(now=now))
+    credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
+    if caller.project_id is None:  # it is gone
+        refusal = credential.refusal or "project_disabled"
+        return replace(credential, project_id=claims.prj, refusal=refusal)
+    return credential
 
 
 def _require_no_fault(fault: str) -> None:
@@ -151,76 +104,25 @@ def _require_no_fault(fault: str) -> None:
         raise Unauthenticated(f"the credential {words}", code=f"credential_{fault}")
 
 
-def _token_state(token: InferenceToken) -> TokenState:
-    return TokenState(
-        expires_at=token.expires_at,
-        revoked_at=token.revoked_at,
-        version=token.version,
-        current_version=token.user.token_version,
-    )
-
-
-def _token_credential(token: InferenceToken, claims: Claims) -> Credential:
-    """Of the project that the token names, which may be gone, and the policy that its user has now."""
-    credential = _credential(
-        owner=f"user:{token.user_id}",
-        kind="token",
-        identifier=str(token.jti),
-        principal=token.user,
-        policy=token.user.policy,
-        project=token.project,
-    )
-    if token.project is None:
-        refusal = credential.refusal or "project_disabled"
-        return replace(credential, project_id=claims.prj, refusal=refusal)
-    return credential
-
-
-def _state(key: RelayKey) -> KeyState:
-    return KeyState(
-        enabled=key.enabled,
-        expires_at=key.expires_at,
-        revoked_at=key.revoked_at,
-        key_hash=key.key_hash,
-        previous_key_hash=key.previous_key_hash,
-        grace_until=key.grace_until,
-    )
-
-
-def _credential(
-    *,
-    owner: str,
-    kind: str,
-    identifier: str,
-    principal: ServiceAccount | User,
-    policy: Policy | None,
-    project: Project | None,
-) -> Credential:
+def _credential(caller: CallerRow, *, owner: str, kind: str, identifier: uuid.UUID) -> Credential:
     return Credential(
         owner=owner,
         kind=kind,
-        id=identifier,
-        principal_kind=principal._meta.model_name or "",
-        principal_id=str(principal.pk),
-        policy_id=policy.id if policy else None,
-        project_id=project.id if project else None,
-        team_id=project.team_id if project else None,
-        refusal=_refusal(principal=principal, project=project, policy=policy),
+        id=str(identifier),
+        principal_kind=caller.principal_kind,
+        principal_id=caller.principal_id,
+        policy_id=caller.policy_id,
+        project_id=caller.project_id,
+        team_id=caller.team_id,
+        refusal=_refusal(caller),
     )
 
 
-def _principal(key: RelayKey) -> ServiceAccount | User:
-    principal = key.service_account or key.user
-    if principal is None:  # the row's constraint forbids it
-        raise unknown_credential()
-    return principal
-
-
-def _refusal(*, principal: ServiceAccount | User, project: Project | None, policy: Policy | None) -> str:
-    if not principal.may_call:
+def _refusal(caller: CallerRow) -> str:
+    if not caller.principal_enabled:
         return "principal_disabled"
-    if project is not None and not (project.enabled and project.team.enabled):
+    if caller.project_enabled is False:
         return "project_disabled"
-    if policy is None:
+    if caller.policy_enabled is None:
         return "no_policy"
-    return "" if policy.enabled else "policy_disabled"
+    return "" if caller.policy_enabled else "policy_disabled"

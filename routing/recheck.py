@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection
 from django.utils import timezone
 
-from routing.credentials import KeyState, TokenState
+from routing.credential_states import KeyState, TokenState
 from routing.failures import CallFailed, Failure
 from routing.fresh import Fresh
 

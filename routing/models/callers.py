@@ -42,22 +42,6 @@ class User(AbstractUser):
         return self.is_active
 
 
-class RelayKeyQuerySet(models.QuerySet["RelayKey"]):
-    def presented(self, key_hash: str) -> RelayKeyQuerySet:
-        """Keys whose value, or value before the last rotation, has this hash: one at most."""
-        return self.filter(models.Q(key_hash=key_hash) | models.Q(previous_key_hash=key_hash))
-
-    def with_caller(self) -> RelayKeyQuerySet:
-        """All that a credential is made of, in one query."""
-        return self.select_related(
-            "policy",
-            "service_account__policy",
-            "service_account__project__team",
-            "user__policy",
-            "user__project__team",
-        )
-
-
 class RelayKey(models.Model):
     """A caller's credential. Only the SHA-256 (hex) of the whole value is stored; the value is shown once.
 
@@ -76,8 +60,6 @@ class RelayKey(models.Model):
     revoked_at = models.DateTimeField(null=True, blank=True)
     previous_key_hash = models.CharField(max_length=64, blank=True, default="", editable=False)
     grace_until = models.DateTimeField(null=True, blank=True, editable=False)
-
-    objects = RelayKeyQuerySet.as_manager()
 
     class Meta:
         ordering = ["-created_at", "id"]

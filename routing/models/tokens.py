@@ -46,10 +46,6 @@ class InferenceTokenQuerySet(models.QuerySet["InferenceToken"]):
     def alive(self, now: datetime) -> InferenceTokenQuerySet:
         return self.filter(revoked_at=None, expires_at__gt=now)
 
-    def with_caller(self) -> InferenceTokenQuerySet:
-        """All that a credential is made of, in one query."""
-        return self.select_related("project__team", "user__policy")
-
 
 class InferenceToken(models.Model):
     """A token that was minted; the token itself is not stored. `version` is its user's `token_version` then.

@@ -101,7 +101,7 @@ def codes_of(path: Path) -> Iterator[str]:
 
 def credential_codes() -> set[str]:
     """`credential_…` with each fault that a key's state can have."""
-    tree = ast.parse((ROOT / "routing" / "credentials.py").read_text())
+    tree = ast.parse((ROOT / "routing" / "credential_states.py").read_text())
     fault = next(
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "fault"
     )

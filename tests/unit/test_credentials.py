@@ -8,7 +8,8 @@ import pytest
 
 from relaybatch.errors import Forbidden, Unauthenticated
 from routing.authentication import presented_value
-from routing.credentials import Credential, KeyState, is_token, require_creation
+from routing.credential_states import KeyState
+from routing.credentials import Credential, is_token, require_creation
 
 NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
 PAST, FUTURE = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)
