@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 
 from batches.clock import database_now
-from batches.idempotency import AnsweredEarlier, Idempotency, claim_answer, raise_if_answered
+from batches.idempotency import Idempotency, claim_answer
 from batches.models import Batch
 from batches.owners import lock_owner, owner_named, require_room
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
@@ -36,7 +36,7 @@ _COPY_ITEMS = """COPY batches_batchitem
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The answer to a create: fresh, or the stored one of an earlier call with the same Idempotency-Key."""
+    """The answer to a create."""
 
     status: int
     body: bytes
@@ -51,26 +51,10 @@ def accept_batch(
 ) -> Accepted:
     """Stores a batch, its items and their requests, and publishes the first window after the commit.
 
-    Raises Conflict (the Idempotency-Key came with another body), TooManyRequests (too many open items) or
+    Raises AnsweredEarlier or Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
     Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
     """
     owner = owner_named(credential.owner)
-    try:
-        if idempotency:
-            raise_if_answered(owner, idempotency)
-        return _store(submission, owner=owner, credential=credential, idempotency=idempotency, render=render)
-    except AnsweredEarlier as earlier:
-        return Accepted(earlier.status, earlier.body)
-
-
-def _store(
-    submission: Submission,
-    *,
-    owner: Owner,
-    credential: Credential,
-    idempotency: Idempotency | None,
-    render: Callable[[Batch], tuple[int, bytes]],
-) -> Accepted:
     require_room(owner.id, len(submission.requests))
     batch = _new_batch(submission, owner=owner, credential=credential)
     status, body = render(batch)

@@ -34,17 +34,11 @@ class AnsweredEarlier(Exception):  # noqa: N818 -- not an error: the caller gets
         self.body = body
 
 
-def earlier_answer(owner_name: str, idempotency: Idempotency) -> AnsweredEarlier | None:
-    """Raises Conflict when the key came with another body."""
-    fresh = IdempotencyKey.objects.fresh()
-    row = fresh.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first()
-    return _answer(row, idempotency) if row else None
-
-
-def raise_if_answered(owner: Owner, idempotency: Idempotency) -> None:
+def raise_if_answered(owner_name: str, idempotency: Idempotency) -> None:
     """Raises AnsweredEarlier, or Conflict when the key came with another body; else returns."""
-    if earlier := earlier_answer(owner.name, idempotency):
-        raise earlier
+    fresh = IdempotencyKey.objects.fresh()
+    if row := fresh.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first():
+        raise _answer(row, idempotency)
 
 
 def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:

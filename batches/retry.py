@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.db.models import Q
@@ -12,12 +12,13 @@ from django.db.models import Q
 from batches.accept import accept_batch
 from batches.models import BatchItem, ItemState
 from batches.payloads import PayloadUnreadable, open_store
+from batches.strict_json import decode_object, is_too_deep, too_deep
 from batches.submission import Submission
 from relaybatch.errors import Conflict, InvalidRequest, Unavailable
 from routing.credentials import Credential
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from batches.models import Batch
     from batches.strict_json import Text
@@ -41,6 +42,9 @@ class Selection(msgspec.Struct, frozen=True):
     custom_id: OneOrMore = None
 
 
+_an_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
 @dataclass(frozen=True, slots=True)
 class _Failed:
     custom_id: str | None
@@ -52,14 +56,21 @@ def read_selection(body: Text) -> Selection:
     """An empty body selects every failed item. Raises InvalidRequest."""
     if not body:
         return Selection()
+    members = decode_object(body, _an_object)
+    if is_too_deep(body, around=0):
+        raise too_deep()
+    return Selection(
+        **{field: _read(members, field) for field in Selection.__struct_fields__ if field in members}
+    )
+
+
+def _read(members: Mapping[str, msgspec.Raw], field: str) -> Any:
+    kind = OneOrMoreNumbers if field == "idx" else OneOrMore
     try:
-        return msgspec.json.decode(body, type=Selection)
+        return msgspec.json.decode(members[field], type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidRequest(
-            "The body may hold `error_code`, `idx` and `custom_id`, each one value or a list of them."
-        ) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise InvalidRequest("The body is no valid JSON.", code="invalid_json") from error
+        one = "a whole number" if field == "idx" else "a string"
+        raise InvalidRequest(f"`{field}` must be {one}, or a list of such.", param=field) from error
 
 
 def retry_submission(batch: Batch, selection: Selection) -> Submission:

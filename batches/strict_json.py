@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
@@ -29,6 +30,9 @@ _SURROGATE_ERRORS = ("invalid utf-16 surrogate pair", "unexpected end of hex esc
 _HALF_AT_END = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}[^\\]{0,6}$")
 # Possessive quantifiers: strings are passed over without backtracking.
 _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
+
+# Python 3.11 lets a decoder nest as deep as its own calls. What calls the decoder takes less than the rest.
+sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_DEPTH + 1000))
 
 T = TypeVar("T")
 Text: TypeAlias = bytes | bytearray | memoryview
@@ -56,8 +60,7 @@ def is_too_deep(text: Text, *, around: int) -> bool:
     if len(text) <= MAX_DEPTH or opening_brackets(text) <= MAX_DEPTH - around:
         return False
     depth = around
-    for token in _TOKEN.finditer(text):
-        mark = token[0]
+    for mark in tokens(text):
         if mark in b"[{":
             depth += 1
             if depth > MAX_DEPTH:
@@ -127,7 +130,7 @@ def _item_at(body: Text, *, end: int) -> str | None:
     """`requests[3]` when byte `end` lies in that item, else None."""
     depth, idx, inside = 0, 0, False
     last_string = b""
-    for count, token in enumerate(_tokens_before(body, end)):
+    for count, token in enumerate(tokens(body, end=end)):
         if count > TOKENS_TO_SEARCH:
             return None
         match token:
@@ -145,5 +148,6 @@ def _item_at(body: Text, *, end: int) -> str | None:
     return f"requests[{idx}]" if inside else None
 
 
-def _tokens_before(body: Text, end: int) -> Iterator[bytes]:
-    return (token[0] for token in _TOKEN.finditer(body, 0, end))
+def tokens(text: Text, *, end: int = sys.maxsize) -> Iterator[bytes]:
+    """Strings, brackets and commas up to byte `end`."""
+    return (token[0] for token in _TOKEN.finditer(text, 0, end))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from django.http import HttpResponse
 from rest_framework.viewsets import GenericViewSet
@@ -21,19 +21,21 @@ from batches.dialects.asked import Asked
 from batches.dialects.detection import detected
 from batches.dialects.ids import batch_id_from, public_id
 from batches.dialects.wire import read_wire
-from batches.idempotency import Idempotency, earlier_answer
+from batches.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
 from batches.links import public_origin
 from batches.models import Batch
 from batches.retry import read_selection, retry_submission
 from batches.schema import messages as messages_schema
 from batches.strict_json import too_deep
-from relaybatch.errors import InvalidRequest, MethodNotAllowed, NotFound, TooLarge
+from relaybatch.errors import InvalidRequest, NotFound, TooLarge
+from relaybatch.views import WrongMethodsFirst
 from routing.credentials import require_creation
 from usage.parameters import Parameters
 
 if TYPE_CHECKING:
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
+    from rest_framework.response import Response
 
     from batches.dialects import Dialect
     from batches.dialects.wire import Wire
@@ -47,18 +49,16 @@ LARGEST_SELECTION_BYTES = 33_554_432
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class BatchViewSet(GenericViewSet[Batch]):
+class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
     dialects: tuple[Dialect, ...] = (RELAY, CHAT)
     too_large: type[ApiError] = InvalidRequest
-    http_method_names = ["get", "post", "delete", "head"]
 
-    def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
-        """A wrong method is told to anybody, before any credential is asked for."""
-        if str(request.method).lower() not in self.action_map:
-            raise MethodNotAllowed(f"{request.method} is not allowed here.")
-        super().initial(request, *args, **kwargs)
+    def handle_exception(self, exc: Exception) -> Response:
+        if isinstance(exc, AnsweredEarlier):
+            return HttpResponse(exc.body, status=exc.status, content_type=JSON)  # type: ignore[return-value]
+        return super().handle_exception(exc)
 
     def dialect_of(self, wire: Wire) -> Dialect:
         return detected(wire)
@@ -74,10 +74,8 @@ class BatchViewSet(GenericViewSet[Batch]):
 
     @schema.CREATE
     def create(self, request: Request) -> HttpResponseBase:
-        require_creation(self._credential)
-        idempotency_key = _idempotency_key(request)
         largest = max(dialect.max_body_bytes() for dialect in self.dialects)
-        body = read_body(request, limit_bytes=largest, too_large=self.too_large)
+        body, idempotency = self._received(request, limit_bytes=largest)
         wire = read_wire(body)
         dialect = self.dialect_of(wire)
         if len(body) > dialect.max_body_bytes():
@@ -86,9 +84,7 @@ class BatchViewSet(GenericViewSet[Batch]):
             submission = dialect.submission(wire, self._asked)
         except RecursionError:  # the interpreter's own limit may be nearer than ours
             raise too_deep() from None
-        return self._accepted(
-            submission, dialect, _idempotency(idempotency_key, path=request.path_info, body=body)
-        )
+        return self._accepted(submission, dialect, idempotency)
 
     @schema.LIST
     def list(self, request: Request) -> HttpResponseBase:
@@ -121,16 +117,25 @@ class BatchViewSet(GenericViewSet[Batch]):
 
     @schema.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        require_creation(self._credential)
-        idempotency_key = _idempotency_key(request)
-        body = read_body(request, limit_bytes=LARGEST_SELECTION_BYTES, too_large=self.too_large)
-        idempotency = _idempotency(idempotency_key, path=request.path_info, body=body)
-        # Asked again, it is answered again, also when the old batch was deleted in between.
-        if idempotency and (earlier := earlier_answer(self._credential.owner, idempotency)):
-            return HttpResponse(earlier.body, status=earlier.status, content_type=JSON)
+        body, idempotency = self._received(request, limit_bytes=LARGEST_SELECTION_BYTES)
         batch, dialect = self._batch(batch_id)
         submission = retry_submission(batch, read_selection(body))
         return self._accepted(submission, dialect, idempotency)
+
+    def _received(self, request: Request, *, limit_bytes: int) -> tuple[memoryview, Idempotency | None]:
+        """The body of a creation, by a caller who may create.
+
+        What was asked for under the same key is answered as it was (AnsweredEarlier), whatever has changed since.
+        """
+        key = _idempotency_key(request)
+        if key is None:
+            require_creation(self._credential)
+        body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large)
+        idempotency = _idempotency(key, path=request.path_info, body=body)
+        if idempotency:
+            raise_if_answered(self._credential.owner, idempotency)
+            require_creation(self._credential)
+        return body, idempotency
 
     def _accepted(
         self, submission: Submission, dialect: Dialect, idempotency: Idempotency | None

@@ -7,6 +7,7 @@ setting for another form.
 from __future__ import annotations
 
 import json
+import logging
 import socket
 import struct
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+logger = logging.getLogger(__name__)
 
 # A transfer coding that nobody knows is the client's mistake, not the server's.
 STATUSES = {501: (400, "Bad Request")}
@@ -44,8 +47,10 @@ def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -
         "param": None,
         "code": "internal_error" if status >= 500 else "bad_request",
     }
-    body = json.dumps({"error": error}).encode()
     identifier = f"req_{uuid7().hex}"
+    # The path is not known here: Anthropic's form around OpenAI's fields, which both kinds of client can read.
+    body = json.dumps({"type": "error", "error": error, "request_id": identifier}).encode()
+    logger.info("a request was refused by the web server: %d", status, extra={"request_id": identifier})
     head = (
         f"HTTP/1.1 {status} {words}\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nrequest-id: {identifier}\r\nx-request-id: {identifier}\r\n\r\n"

@@ -50,7 +50,7 @@ class MintedToken:
 
     def as_answer(self) -> dict[str, str]:
         """As a route and a command show it, this once."""
-        expires_at = self.expires_at.isoformat().replace("+00:00", "Z")
+        expires_at = self.expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {"token": self.token, "jti": str(self.jti), "expires_at": expires_at}
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, cast
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from relaybatch.views import WrongMethodsFirst
 from routing.reachable import reachable_models
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routing.models import Model
 
 
-class ModelList(APIView):
+class ModelList(WrongMethodsFirst):
     """The models that the caller's policy grants and its host keys reach, in OpenAI's list form
     (https://platform.openai.com/docs/api-reference/models/list)."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import logging
 import uuid
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -9,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar, cast
 import msgspec
 from django.utils import timezone
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from relaybatch.errors import Forbidden, InvalidRequest, Unavailable
+from relaybatch.views import WrongMethodsFirst
 from routing import token_schema
 from routing.durations import parse_duration
 from routing.secrets import SecretError
@@ -41,7 +42,7 @@ class Unwanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jti: uuid.UUID | msgspec.UnsetType = msgspec.UNSET
 
 
-class TokenCreate(APIView):
+class TokenCreate(WrongMethodsFirst):
     authentication_classes = [LoggedIn]
 
     @token_schema.MINT
@@ -59,7 +60,7 @@ class TokenCreate(APIView):
         return Response(minted.as_answer() | {"project": project.name}, headers={"Cache-Control": "no-store"})
 
 
-class TokenRevoke(APIView):
+class TokenRevoke(WrongMethodsFirst):
     authentication_classes = [LoggedIn]
 
     @token_schema.REVOKE
@@ -76,7 +77,8 @@ class TokenRevoke(APIView):
 def _body(request: Request, form: type[B]) -> B:
     """An empty body is `{}`."""
     try:
-        return msgspec.json.decode(read_body(request._request) or b"{}", type=form)
+        body = read_body(request._request).removeprefix(codecs.BOM_UTF8)
+        return msgspec.json.decode(body or b"{}", type=form)
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"the body: {error}") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

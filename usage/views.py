@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 from django.http import HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
+from relaybatch.views import WrongMethodsFirst
 from usage.filters import events_query, series_query, summary_query
 from usage.included import included_usage
 from usage.models import UsageEvent
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from usage.models import UsageEventQuerySet
 
 
-class Usage(APIView):
+class Usage(WrongMethodsFirst):
     """What every usage route shares: whose events it reads."""
 
     def visible_events(self) -> UsageEventQuerySet:
@@ -56,7 +56,7 @@ class Summary(Usage):
         return Response(summary(self.visible_events(), query=query))
 
 
-class Included(APIView):
+class Included(WrongMethodsFirst):
     """What the caller's project may use in the current month, and what it has used."""
 
     @INCLUDED

@@ -14,7 +14,7 @@ from msgspec import json
 from batches.dialects.answer import Answer, json_answer
 from batches.dialects.custom_id import CustomIds, custom_id_submission
 from batches.dialects.ids import public_id
-from batches.dialects.paging import LIMIT_DEFAULT, cursor, older
+from batches.dialects.paging import LIMIT_DEFAULT, asked_page
 from batches.dialects.result_lines import result_lines
 from batches.models import ItemState
 from batches.snapshots import snapshots_of
@@ -76,7 +76,9 @@ class Chat:
 
     def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
         limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        page = older(owned, limit=limit, than=cursor(owned, asked.parameters, "after"))
+        # OpenAI's clients say `after`; those of the twin collection page as there.
+        after = "after" if asked.parameters.text("after") is not None else "after_id"
+        page = asked_page(owned, asked.parameters, limit=limit, after=after, before="before_id")
         data = [shown_batch(snapshot, asked) for snapshot in snapshots_of(page.batches)]
         return json_answer({"object": "list", "data": data, **page.ends, "has_more": page.has_more})
 
@@ -116,10 +118,10 @@ def _batch(
 
 
 def _status(batch: Batch) -> str:
-    """`cancelled` only when a cancel stopped an item: of all that had answers already, it is `completed`."""
+    """`cancelled` when a cancel found the batch running, also where every item it found came to its answer."""
     if batch.final_counts is None:
         return "cancelling" if batch.cancel_initiated_at else "in_progress"
-    if batch.final_counts.get(ItemState.CANCELLED):
+    if batch.cancel_initiated_at:
         return "cancelled"
     return "expired" if batch.final_counts.get(ItemState.EXPIRED) else "completed"
 

@@ -14,7 +14,7 @@ from msgspec import json
 from batches.dialects.answer import Answer, json_answer
 from batches.dialects.custom_id import CustomIds, custom_id_submission
 from batches.dialects.ids import public_id
-from batches.dialects.paging import LIMIT_DEFAULT, cursor, newer, older
+from batches.dialects.paging import LIMIT_DEFAULT, asked_page
 from batches.dialects.result_lines import result_lines
 from batches.models import ItemState
 from relaybatch.errors import InvalidRequest, TooLarge
@@ -86,13 +86,7 @@ class Messages:
 
     def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
         limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        after = cursor(owned, asked.parameters, "after_id")
-        before = cursor(owned, asked.parameters, "before_id")
-        if after and before:
-            raise InvalidRequest(
-                "`after_id` and `before_id` exclude each other.", code="conflicting_fields", param="before_id"
-            )
-        page = newer(owned, limit=limit, than=before) if before else older(owned, limit=limit, than=after)
+        page = asked_page(owned, asked.parameters, limit=limit, after="after_id", before="before_id")
         data = [_shown(batch, asked) for batch in page.batches]
         return json_answer({"data": data, "has_more": page.has_more, **page.ends})
 

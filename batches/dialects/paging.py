@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batches.dialects.ids import batch_id_from, public_id
+from relaybatch.errors import InvalidRequest
 from usage.parameters import bad_value
 
 if TYPE_CHECKING:
@@ -41,6 +42,16 @@ def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID
     if batch is None or public_id(batch.dialect, batch.id) != text:
         raise bad_value(name, "the id of a batch in this list")
     return batch.id
+
+
+def asked_page(owned: BatchQuerySet, parameters: Parameters, *, limit: int, after: str, before: str) -> Page:
+    """The page behind the batch that the parameter `after` names, or just before the other's, or the first one."""
+    than, newer_than = cursor(owned, parameters, after), cursor(owned, parameters, before)
+    if than and newer_than:
+        raise InvalidRequest(
+            f"`{after}` and `{before}` exclude each other.", code="conflicting_fields", param=before
+        )
+    return newer(owned, limit=limit, than=newer_than) if newer_than else older(owned, limit=limit, than=than)
 
 
 def older(owned: BatchQuerySet, *, limit: int, than: uuid.UUID | None) -> Page:

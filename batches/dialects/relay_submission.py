@@ -31,11 +31,14 @@ class _Item(msgspec.Struct):
 
     model: str
     stream: bool | None = None
+    custom_id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
 
 
 class _AnyItem(msgspec.Struct):
     model: Raw | UnsetType = UNSET
     stream: Raw | UnsetType = UNSET
+    custom_id: Raw | UnsetType = UNSET
     params: Raw | UnsetType = UNSET
 
 
@@ -84,7 +87,8 @@ def _is_good(request: memoryview) -> bool:
         item = _item.decode(request)
     except msgspec.ValidationError:
         return False
-    return bool(item.model) and not item.stream and has_one_model(bytes(request))
+    is_chat = item.custom_id is not UNSET and item.params is not UNSET
+    return bool(item.model) and not item.stream and not is_chat and has_one_model(bytes(request))
 
 
 def _diagnosis(request: memoryview) -> tuple[str, str]:
@@ -95,6 +99,8 @@ def _diagnosis(request: memoryview) -> tuple[str, str]:
     if item.model is UNSET:
         hint = " (items with `params` are sent without `shape`)" if item.params is not UNSET else ""
         return ".model", f"is missing{hint}"
+    if item.custom_id is not UNSET and item.params is not UNSET:
+        return ".params", "is in conflict with `shape`: items of `custom_id` and `params` are sent without it"
     if not has_one_model(bytes(request)):
         return ".model", "stands there more than once"
     model = bytes(item.model)

@@ -88,13 +88,26 @@ def _said(body: bytes) -> ItemError:
     try:
         whole = json.loads(body.decode(errors="replace"))
     except (ValueError, RecursionError):
-        return ItemError(_cut_string(_TYPE, body), _cut_string(_MESSAGE, body))
+        return ItemError(_cut_string(_TYPE, body), _cut_string(_MESSAGE, body) or _plain(body))
     if not isinstance(whole, dict):
         return ItemError("", "")
     error = whole.get("error")
     inner = error if isinstance(error, dict) else whole
-    message = error if isinstance(error, str) else inner.get("message") or inner.get("detail")
+    message = error if isinstance(error, str) else inner.get("message") or _detail(inner.get("detail"))
     return ItemError(_text(inner.get("type")), _text(message), _text(whole.get("request_id")) or None)
+
+
+def _detail(detail: Any) -> Any:
+    """FastAPI's and its like: a sentence, or a list of `{loc, msg}`."""
+    if not isinstance(detail, list):
+        return detail
+    return "; ".join(text for one in detail if isinstance(one, dict) and (text := _text(one.get("msg"))))
+
+
+def _plain(body: bytes) -> str:
+    """The first line of an answer in words; a page of HTML is none."""
+    text = body.decode(errors="replace").strip()
+    return "" if text.startswith(("<", "{", "[")) or "\0" in text else _text(text.partition("\n")[0].strip())
 
 
 def _cut_string(pattern: re.Pattern[bytes], body: bytes) -> str:

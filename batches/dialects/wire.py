@@ -9,11 +9,13 @@ from msgspec import UNSET, Raw, UnsetType
 
 from batches.strict_json import (
     MAX_DEPTH,
+    TOKENS_TO_SEARCH,
     Text,
     decode_object,
     is_too_deep,
     occurrences,
     opening_brackets,
+    tokens,
     too_deep,
 )
 from relaybatch.errors import InvalidRequest
@@ -82,7 +84,8 @@ def cut_requests(wire: Wire, *, at_most: int) -> list[memoryview]:
 def _require_few_objects(text: memoryview, *, at_most: int) -> None:
     """Before each item becomes a value of its own: `[1,1,1,…]` would take forty times the body's size.
 
-    The decoder stops at the first item that is no object, and at the first one too many.
+    The decoder stops at the first item that is no object, and at the first one too many. A short list with such an
+    item is left to who names every bad one.
     """
     seen = 0
 
@@ -98,8 +101,24 @@ def _require_few_objects(text: memoryview, *, at_most: int) -> None:
     except msgspec.ValidationError:
         if seen > at_most:
             raise _too_many(f"more than {at_most}", at_most=at_most) from None
-        where = f"requests[{seen}]"
-        raise InvalidRequest(f"{where}: must be an object.", param=where) from None
+        if not _is_surely_short(text, at_most=at_most):
+            where = f"requests[{seen}]"
+            raise InvalidRequest(f"{where}: must be an object.", param=where) from None
+
+
+def _is_surely_short(text: memoryview, *, at_most: int) -> bool:
+    """Whether the list has at most so many elements, whatever they are. False where telling would take seconds."""
+    depth = elements = 0
+    for count, mark in enumerate(tokens(text)):
+        if mark in b"[{":
+            depth += 1
+        elif mark in b"]}":
+            depth -= 1
+        elif mark == b"," and depth == 1:
+            elements += 1
+        if elements >= at_most or count > TOKENS_TO_SEARCH:
+            return False
+    return True
 
 
 def _too_many(number: str, *, at_most: int) -> InvalidRequest:

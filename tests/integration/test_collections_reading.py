@@ -253,6 +253,9 @@ class TestChatList:
         assert self.page(client, rows, "?limit=2") == ([c, b], True)
         assert self.page(client, rows, f"?limit=2&after={b}&x=y") == ([a], False)
         assert self.page(client, rows, f"?after={a}") == ([], False)
+        assert self.page(client, rows, f"?after_id={b}") == ([a], False)
+        assert self.page(client, rows, f"?limit=1&before_id={a}") == ([b], True)
+        get(client, rows, f"{CHAT.path}?after={a}&before_id={a}", status=400)
         assert len(get(client, rows, f"{CHAT.path}?dialect=relay")["batches"]) == 1
 
     def test_a_page_takes_the_same_queries_for_any_number(

@@ -274,6 +274,16 @@ def test_the_same_key_and_body_give_the_stored_answer_and_one_batch(
     assert Batch.objects.count() == 1
 
 
+def test_the_stored_answer_is_given_also_to_who_may_create_no_more(
+    client: Client, rows: SimpleNamespace
+) -> None:
+    first = post(client, rows, relay_body(), Idempotency_Key="k-1")
+    Policy.objects.update(enabled=False)
+    again = post(client, rows, relay_body(), Idempotency_Key="k-1")
+    assert (again.status_code, again.content) == (202, first.content)
+    assert post(client, rows, relay_body(), Idempotency_Key="k-2").status_code == 403
+
+
 def test_another_body_under_the_same_key_is_a_409_not_to_be_retried(
     client: Client, rows: SimpleNamespace
 ) -> None:

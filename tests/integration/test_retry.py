@@ -10,6 +10,7 @@ import pytest
 from batches.delete import delete_batch
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
+from routing.models import Policy
 from tests.catalog import make_caller, make_catalog
 from tests.outcomes import complete, discard, end
 from tests.submissions import chat_body, submit
@@ -43,7 +44,7 @@ def batch(catalog: SimpleNamespace) -> Batch:
 
 
 def retry(client: Client, batch: Batch, catalog: SimpleNamespace, body: Any = None, **headers: str) -> Any:
-    data = b"" if body is None else json.dumps(body).encode()
+    data = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
     return client.post(
         f"/v1/batches/{batch.id}/retry",
         data,
@@ -78,18 +79,27 @@ def test_every_discarded_item_is_sent_again_byte_for_byte(
         ({"idx": [2]}, [2]),
         ({"idx": 2, "error_code": "upstream_status"}, [2]),
         ({"unknown": 1}, [1, 2]),
+        (b'\xef\xbb\xbf{"idx":1}', [1]),
         ({}, [1, 2]),
     ],
 )
 def test_a_selection_narrows_it(
-    client: Client, batch: Batch, catalog: SimpleNamespace, selection: dict[str, Any], numbers: list[int]
+    client: Client, batch: Batch, catalog: SimpleNamespace, selection: Any, numbers: list[int]
 ) -> None:
     answer = retry(client, batch, catalog, selection)
     assert requests_of(answer) == [chat_body(f"item {number}") for number in numbers]
 
 
 @pytest.mark.parametrize(
-    "selection", [{"idx": [0]}, {"error_code": "no_such"}, {"idx": []}, {"custom_id": "\0"}]
+    "selection",
+    [
+        {"idx": [0]},
+        {"error_code": "no_such"},
+        {"idx": []},
+        {"custom_id": "\0"},
+        {"idx": 2**40},
+        {"idx": [2**70]},
+    ],
 )
 def test_nothing_that_failed_is_refused(
     client: Client, batch: Batch, catalog: SimpleNamespace, selection: dict[str, Any]
@@ -98,11 +108,26 @@ def test_nothing_that_failed_is_refused(
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "nothing_failed")
 
 
-@pytest.mark.parametrize("selection", [[], 3, {"idx": "one"}, {"idx": [2**70]}, {"error_code": 7}])
+@pytest.mark.parametrize(
+    ("selection", "words"),
+    [
+        ([], "must be a JSON object"),
+        (3, "must be a JSON object"),
+        ({"idx": "one"}, "`idx` must be a whole number"),
+        ({"error_code": 7}, "`error_code` must be a string"),
+        (b'{"z":"\xff"}', "not valid UTF-8 (byte 6)"),
+        (b'{"error_code":"\xff"}', "not valid UTF-8 (byte 15)"),
+        (b'{"z":' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested too deep"),
+        (b'{"z":' + b"[" * 1000 + b"]" * 1000 + b"}", "nested too deep"),
+    ],
+)
 def test_a_selection_of_the_wrong_kind_is_refused(
-    client: Client, batch: Batch, catalog: SimpleNamespace, selection: Any
+    client: Client, batch: Batch, catalog: SimpleNamespace, selection: Any, words: str
 ) -> None:
-    assert retry(client, batch, catalog, selection).status_code == 400
+    answer = retry(client, batch, catalog, selection)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]["message"]
+    assert Batch.objects.count() == 1
 
 
 def test_before_the_end_it_is_a_conflict(client: Client, catalog: SimpleNamespace) -> None:
@@ -135,6 +160,9 @@ def test_an_idempotency_key_gives_the_same_answer_after_the_old_batch_is_gone(
     assert retry(client, batch, catalog, {"idx": 1}, **key).status_code == 409
     assert retry(client, batch, catalog).status_code == 404
     assert retry(client, batch, make_caller(catalog), **key).status_code == 404
+    Policy.objects.update(enabled=False)
+    assert retry(client, batch, catalog, **key).content == first.content
+    assert retry(client, batch, catalog).status_code == 403
 
 
 def test_without_the_payloads_it_says_so_and_stores_nothing(

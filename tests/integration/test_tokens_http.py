@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,7 @@ def refusal(response: Any) -> tuple[int, str]:
         ({"ttl": 86_400}, 86_400),
         ({"project": None, "ttl": None}, 3_600),
         (b"", 3_600),
+        (b'\xef\xbb\xbf{"ttl":60}', 60),
     ],
 )
 def test_a_logged_in_user_gets_a_token(
@@ -85,6 +87,7 @@ def test_a_logged_in_user_gets_a_token(
     credential = authenticate(answer["token"], now=timezone.now())
     assert (credential.id, credential.owner) == (answer["jti"], f"user:{rows.user.pk}")
     assert answer["project"] == "project1"
+    assert re.fullmatch(r"[0-9-]{10}T[0-9:]{8}\.[0-9]{3}Z", answer["expires_at"])
     expires_at = parse_datetime(answer["expires_at"])
     assert expires_at
     assert abs((expires_at - timezone.now()).total_seconds() - seconds) < 60

@@ -165,7 +165,8 @@ def test_a_chat_batchs_counts_are_live() -> None:
     ],
 )
 def test_a_chat_batch_ends_as_what_happened(counts: dict[str, int], status: str, times: set[str]) -> None:
-    found = chat_batch(**ended(**counts))
+    cancel: dict[str, Any] = {"cancel_initiated_at": AT} if "cancelled" in counts else {}
+    found = chat_batch(**ended(**counts), **cancel)
     assert (found["status"], found["processing_status"]) == (status, "ended")
     at_the_end = {"finalizing_at", "completed_at", "expired_at", "cancelled_at", "failed_at"}
     assert {name: found[name] for name in at_the_end} == {
@@ -174,12 +175,12 @@ def test_a_chat_batch_ends_as_what_happened(counts: dict[str, int], status: str,
     assert found["results_url"] == f"https://batches.test/v1/batches/{found['id']}/results"
 
 
-def test_a_cancel_shows_as_cancelling_and_stays_cancelled_only_if_it_stopped_something() -> None:
+def test_a_cancel_shows_as_cancelling_and_then_as_cancelled_also_where_every_answer_came_first() -> None:
     running = chat_batch(cancel_initiated_at=LATER, counts={"running": 10})
     assert (running["status"], running["processing_status"]) == ("cancelling", "canceling")
     assert running["cancelling_at"] == EPOCH + 90
     answered_first = chat_batch(cancel_initiated_at=LATER, **ended(completed=10))
-    assert (answered_first["status"], answered_first["cancelled_at"]) == ("completed", None)
+    assert (answered_first["status"], answered_first["cancelled_at"]) == ("cancelled", EPOCH + 90)
 
 
 def test_a_chat_batchs_usage_is_openais_sum() -> None:

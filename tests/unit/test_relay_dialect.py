@@ -8,7 +8,7 @@ import pytest
 from batches.dialects import RELAY
 from batches.dialects.detection import detected
 from batches.dialects.json_lines import one_line
-from batches.dialects.wire import read_wire
+from batches.dialects.wire import SURELY_FEW, read_wire
 from relaybatch.errors import InvalidRequest
 from tests.asking import asked
 
@@ -120,6 +120,11 @@ def test_metadata_at_its_limits_is_fine() -> None:
         (b"[]", "requests[1]", "must be an object"),
         (b"{}", "requests[1].model", "is missing"),
         (b'{"params":{"model":"m"}}', "requests[1].model", "sent without `shape`"),
+        (
+            b'{"model":"m","custom_id":"a","params":{}}',
+            "requests[1].params",
+            "in conflict with `shape`",
+        ),
         (b'{"model":null}', "requests[1].model", "must be a string"),
         (b'{"model":5}', "requests[1].model", "must be a string"),
         (b'{"model":""}', "requests[1].model", "must not be empty"),
@@ -137,6 +142,20 @@ def test_a_bad_item_is_named_with_what_is_wrong(item: bytes, param: str, problem
     assert refused.param == param
     assert refused.message.startswith(f"{param}: ")
     assert problem in refused.message
+
+
+def test_members_of_the_upstreams_own_may_have_any_name() -> None:
+    for own in (b'"params":{}', b'"custom_id":"a"'):
+        assert len(read(body(b'{"model":"m",' + own + b"}", shape="openai")).requests) == 1
+
+
+def test_every_bad_item_is_named_in_a_long_list_too() -> None:
+    good = b'{"model":"m","n":[' + b",".join([b"1"] * 30) + b"]}"
+    items = [good] * (SURELY_FEW // 20)
+    items[5] = items[7] = b"null"
+    items[9] = b'{"n":[1,2]}'
+    message = refusal(body(*items, shape="openai")).message
+    assert [f"requests[{idx}]" in message for idx in (5, 7, 9, 6)] == [True, True, True, False]
 
 
 def test_every_bad_item_is_named() -> None:

@@ -181,6 +181,11 @@ def test_an_upstreams_own_type_that_no_sdk_knows_is_not_kept() -> None:
         (b'{"error":"plain words"}', "plain words"),
         (b'{"message":"outside"}', "outside"),
         (b'{"detail":"of another kind"}', "of another kind"),
+        (
+            b'{"detail":[{"loc":["body"],"msg":"field required"},{"msg":"too long"}]}',
+            "field required; too long",
+        ),
+        (b"model is overloaded, slow down\nsecond line", "model is overloaded, slow down"),
         (rb'{"error":{"message":"half \ud800 and \u0000"}}', "half ? and \0"),
         ('{"error":{"message":"\u2028\u0085é😀"}}'.encode(), "\u2028\u0085é😀"),
         (b'{"error":{"message":"cut in the mid', "cut in the mid"),

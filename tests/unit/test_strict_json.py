@@ -90,6 +90,11 @@ def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> No
     assert "nested too deep" in refusal(submission(deep)).message
 
 
+def test_as_many_levels_as_are_said_are_read() -> None:
+    text = b'{"x":' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b',"requests":[{"model":"m"}]}'
+    assert len(cut_requests(read_wire(text), at_most=9)) == 1
+
+
 def test_nesting_in_an_ignored_member_is_refused_too() -> None:
     assert "nested too deep" in refusal(b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").message
 
