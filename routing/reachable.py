@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routing.models import Binding, Policy
+from routing.models import Binding, HostKey, Policy
 from routing.names import granted
-from routing.resolve import hosts_with_keys
 
 if TYPE_CHECKING:
     import uuid
@@ -15,14 +14,17 @@ if TYPE_CHECKING:
 
 
 def reachable_models(policy_id: uuid.UUID) -> list[Model]:
-    """By name, with their providers. Nothing for a policy that is gone or disabled: no call would go through."""
+    """By name, with their providers. Nothing for a policy that is gone or disabled: no call would go through.
+
+    Whether a host key's secret can be read is a worker's to find: it may be in the workers' environment alone.
+    """
     policy = Policy.objects.filter(id=policy_id, enabled=True).first()
     if policy is None:
         return []
     bindings = Binding.objects.filter(
         enabled=True,
         host__enabled=True,
-        host__in=hosts_with_keys(policy),
+        host__in=HostKey.objects.filter(policies=policy, enabled=True).values("host_id"),
         model__enabled=True,
         model__provider__enabled=True,
     )

@@ -157,7 +157,7 @@ def _choices(
     rules: tuple[Rule, ...],
 ) -> tuple[Choice, ...]:
     usable = [binding for binding in bindings if binding.host_id in keys]
-    prices = _price_lists({binding.pricing for binding in usable if binding.pricing is not None})
+    prices = _price_lists({b.pricing for b in usable if b.pricing is not None and b.pricing.enabled})
     return tuple(
         Choice(
             host=binding.host.name,
@@ -176,11 +176,6 @@ def _choices(
         )
         for binding in usable
     )
-
-
-def hosts_with_keys(policy: Policy) -> set[uuid.UUID]:
-    """The hosts for which the policy has a usable key."""
-    return set(_usable_keys(_host_key_rows(policy), {}))
 
 
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:

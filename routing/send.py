@@ -27,6 +27,8 @@ from routing.resolve import look_up
 from routing.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from routing.call import Call, Postponement
     from routing.route import Choice, Route, UsableKey
 
@@ -40,12 +42,17 @@ _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
-def send(call: Call) -> Outcome:
+def _nothing_against_it() -> None:
+    return None
+
+
+def send(call: Call, *, refusal: Callable[[], Failure | None] = _nothing_against_it) -> Outcome:
     """Never raises for what a caller wrote, an upstream did or another thread cut.
 
+    `refusal` is asked once it is known where the call would go: what it gives ends the call.
     A database error is raised, and only while nothing has been sent: asking again later is safe.
     """
-    attempt = _Attempt(call)
+    attempt = _Attempt(call, refusal)
     try:
         body = attempt.run()
     except Refused as refused:
@@ -60,8 +67,9 @@ def send(call: Call) -> Outcome:
 class _Attempt:
     """What is known of a call while it runs. `requests`: how many may have reached an upstream."""
 
-    def __init__(self, call: Call) -> None:
+    def __init__(self, call: Call, refusal: Callable[[], Failure | None]) -> None:
         self.call = call
+        self.refusal = refusal
         self.target = Target(adapter=call.adapter)
         self.status = 0
         self.requests = 0
@@ -75,8 +83,9 @@ class _Attempt:
         found = look_up(policy_id=self.call.caller.policy_id, model_name=model, adapter=self.call.adapter)
         route = found.route
         self.target = replace(self.target, model=route.model, provider=route.provider, policy=route.policy)
-        if found.failure is not None:
-            raise CallFailed(found.failure)
+        failure = found.failure or self.refusal()
+        if failure is not None:
+            raise CallFailed(failure)
         self.deadline = self.call.line.deadline = time.monotonic() + self.call.timeout_seconds
         self.passage = Passage(rules=route.rules, deadline=self.deadline)
         try:

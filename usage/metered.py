@@ -6,14 +6,13 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from routing.call import Outcome, Target
 from routing.failures import Failure
 from routing.send import send
 from usage.events import draft_event
 from usage.included import is_spent
 
 if TYPE_CHECKING:
-    from routing.call import Call
+    from routing.call import Call, Outcome
     from routing.recheck import Standing
     from usage.events import Attempt, EventDraft
 
@@ -35,7 +34,7 @@ def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: f
     `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
     only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
-    outcome = _unless_spent(call, standing)
+    outcome = send(call, refusal=lambda: _spent(call, standing))
     target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
     outcome = replace(outcome, target=target)
     duration_ms = int((time.monotonic() - started) * 1000)
@@ -43,7 +42,6 @@ def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: f
     return Metered(outcome=outcome, event=event)
 
 
-def _unless_spent(call: Call, standing: Standing) -> Outcome:
-    if is_spent(project_id=call.caller.project_id, included_nanos=standing.included_nanos):
-        return Outcome(target=Target(adapter=call.adapter), failure=SPENT)
-    return send(call)
+def _spent(call: Call, standing: Standing) -> Failure | None:
+    spent = is_spent(project_id=call.caller.project_id, included_nanos=standing.included_nanos)
+    return SPENT if spent else None

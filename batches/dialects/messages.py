@@ -16,13 +16,12 @@ from batches.dialects.custom_id import CustomIds, custom_id_submission
 from batches.dialects.ids import public_id
 from batches.dialects.paging import LIMIT_DEFAULT, asked_page
 from batches.dialects.result_lines import result_lines
+from batches.dialects.upstream_headers import upstream_headers
 from batches.models import ItemState
 from relaybatch.errors import InvalidRequest, TooLarge
 from usage.representation import shown_time, shown_time_if_any
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from batches.dialects.asked import Asked
     from batches.dialects.wire import Wire
     from batches.models import Batch
@@ -33,15 +32,12 @@ LIST_MOST = 1000
 CUSTOM_IDS = CustomIds(
     pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"), most_characters=64, form="1 to 64 of A-Z, a-z, 0-9, _ and -"
 )
-# What is sent with every item, and how long it may be: a list of betas grows.
-PASSED_ON = {"anthropic-version": 100, "anthropic-beta": 2000}
 COUNTS = {
     "succeeded": ItemState.COMPLETED,
     "errored": ItemState.DISCARDED,
     "canceled": ItemState.CANCELLED,
     "expired": ItemState.EXPIRED,
 }
-_VISIBLE = re.compile(r"[\x20-\x7e]*")
 
 
 class Messages:
@@ -66,7 +62,7 @@ class Messages:
             shape="anthropic",
             custom_ids=CUSTOM_IDS,
             too_large=TooLarge,
-            upstream_headers=_passed_on(asked.headers),
+            upstream_headers=upstream_headers(asked.headers),
         )
 
     def created(self, batch: Batch) -> tuple[int, bytes]:
@@ -118,15 +114,3 @@ def _request_counts(batch: Batch) -> dict[str, int]:
     if final is None:
         return {"processing": batch.total_items, **dict.fromkeys(COUNTS, 0)}
     return {"processing": 0, **{name: final.get(state, 0) for name, state in COUNTS.items()}}
-
-
-def _passed_on(headers: Mapping[str, str]) -> dict[str, str]:
-    return {
-        name: _header(name, headers[name], most=most) for name, most in PASSED_ON.items() if headers.get(name)
-    }
-
-
-def _header(name: str, value: str, *, most: int) -> str:
-    if len(value) > most or not _VISIBLE.fullmatch(value):
-        raise InvalidRequest(f"{name} must be at most {most} visible ASCII characters.", param=name)
-    return value

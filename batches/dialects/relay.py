@@ -33,8 +33,8 @@ class Relay:
     def max_body_bytes(self) -> int:
         return settings.RELAY_MAX_REQUEST_BYTES
 
-    def submission(self, wire: Wire, asked: Asked) -> Submission:  # noqa: ARG002 -- others' need
-        return relay_submission(wire)
+    def submission(self, wire: Wire, asked: Asked) -> Submission:
+        return relay_submission(wire, headers=asked.headers)
 
     def created(self, batch: Batch) -> tuple[int, bytes]:
         return relay_created(batch)

@@ -9,6 +9,7 @@ from django.conf import settings
 from msgspec import UNSET, Raw, UnsetType
 
 from batches.dialects.problems import refuse_any
+from batches.dialects.upstream_headers import upstream_headers
 from batches.dialects.wire import cut_requests
 from batches.strict_json import is_too_deep, too_deep
 from batches.submission import Submission
@@ -17,7 +18,7 @@ from routing.adapters import ADAPTERS
 from routing.top_level import has_one_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from batches.dialects.wire import Wire
 
@@ -46,7 +47,7 @@ _item = msgspec.json.Decoder(_Item)
 _any_item = msgspec.json.Decoder(_AnyItem)
 
 
-def relay_submission(wire: Wire) -> Submission:
+def relay_submission(wire: Wire, *, headers: Mapping[str, str]) -> Submission:
     """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
     shape = _shape(wire)
     requests = cut_requests(wire, at_most=settings.RELAY_BATCH_MAX_ITEMS)
@@ -59,6 +60,7 @@ def relay_submission(wire: Wire) -> Submission:
         on_rate_limit=_on_rate_limit(wire),
         lifetime_seconds=_whole_number(wire, "expires_in_seconds", minimum=60, maximum=2_592_000),
         metadata=_metadata(wire),
+        upstream_headers=upstream_headers(headers) if shape == "anthropic" else {},
     )
 
 

@@ -7,7 +7,8 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 
-from batches.dialects.messages import COUNTS, LIST_MOST, PASSED_ON
+from batches.dialects.messages import COUNTS, LIST_MOST
+from batches.dialects.upstream_headers import PASSED_ON
 from batches.schema.forms import (
     ID,
     IDEMPOTENCY_KEY,

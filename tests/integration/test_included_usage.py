@@ -106,6 +106,12 @@ def test_an_item_that_is_refused_is_final_and_its_event_says_that_nothing_was_se
     event = UsageEvent.objects.get()
     assert (event.status, event.error_kind, event.cost_nanos, event.keys_tried) == (0, SPENT, 0, 0)
     assert (event.project, event.policy) == (catalog.project.name, catalog.policy.name)
+    assert (event.requested_model, event.model, event.provider) == ("echo-1", "echo-1", catalog.provider.name)
+
+
+def test_where_the_call_would_go_is_found_first(catalog: SimpleNamespace) -> None:
+    allow(catalog, 0)
+    assert codes(submit(catalog, chat_body(model="no-such-model"))) == ["model_not_found"]
 
 
 def test_over_http_the_rest_of_a_batch_is_discarded_with_the_code(

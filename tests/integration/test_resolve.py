@@ -249,6 +249,9 @@ def test_a_binding_has_its_upstream_name_and_its_prices(catalog: Catalog) -> Non
     assert (east.upstream_name, west.upstream_name) == ("m-2026", "m")
     assert east.prices == PriceList("dear", 3, "USD", (Priced("input", 2, 0), Priced("input", 4, 200_000)))
     assert west.prices is None
+    Pricing.objects.update(enabled=False)
+    forget()
+    assert catalog.route().choices[0].prices is None
 
 
 def test_a_policy_that_is_gone_or_disabled_fails(catalog: Catalog) -> None:

@@ -36,6 +36,14 @@ def refusal(raw: bytes) -> InvalidRequest:
     return refused.value
 
 
+@pytest.mark.parametrize(("shape", "kept"), [("anthropic", True), ("openai", False)])
+def test_the_version_headers_of_an_anthropic_submission_alone_go_upstream(shape: str, kept: bool) -> None:
+    headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "a-1", "user-agent": "x"}
+    submission = RELAY.submission(read_wire(body(ITEM, shape=shape)), asked(headers=headers))
+    del headers["user-agent"]
+    assert submission.upstream_headers == (headers if kept else {})
+
+
 def test_a_submission_keeps_its_items_byte_for_byte_and_has_relays_defaults() -> None:
     odd = b'{ "model":"m", "n":1.0, "model_":"\\u0000" }'
     submission = read(body(ITEM, odd, shape="openai"))
