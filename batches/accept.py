@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 
-from batches.clock import database_now
 from batches.idempotency import Idempotency, claim_answer
 from batches.models import Batch
 from batches.owners import lock_owner, owner_named, require_room
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.publish import publish_soon
+from relaybatch.clock import database_now
 from relaybatch.errors import Forbidden, Unavailable
 from relaybatch.ids import uuid7, uuid7_run
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batches.clock import database_now
 from batches.verdict import failed
+from relaybatch.clock import database_now
 from routing.call import Outcome, Target
 from routing.failures import Failure
 from routing.recheck import names_of

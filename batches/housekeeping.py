@@ -13,10 +13,10 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from batches.chores import attempt
-from batches.clock import database_now
 from batches.models import Batch, IdempotencyKey
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.sweep import end_finished
+from relaybatch.clock import database_now
 from routing.tokens import forget_expired
 from usage.totals import forget_batch
 

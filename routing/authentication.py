@@ -9,7 +9,6 @@ from __future__ import annotations
 import hmac
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 
 from relaybatch.errors import Unauthenticated
@@ -25,7 +24,7 @@ class CredentialAuthentication(BaseAuthentication):
     """`request.user` and `request.auth` are both the Credential. A request without one is refused, not anonymous."""
 
     def authenticate(self, request: Request) -> tuple[Credential, Credential]:
-        credential = authenticate(presented_value(request.headers), now=timezone.now())
+        credential = authenticate(presented_value(request.headers))
         return credential, credential
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 -- DRF's signature

@@ -16,11 +16,15 @@ from routing.credential_states import KeyState, TokenState
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
+    from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
 class CallerRow:
-    """Who calls. `policy_enabled` and `project_enabled` (with its team) are None where there is none."""
+    """Who calls. `policy_enabled` and `project_enabled` (with its team) are None where there is none.
+
+    `at`: when it was read, by the database's clock.
+    """
 
     principal_kind: str
     principal_id: str
@@ -30,9 +34,11 @@ class CallerRow:
     project_id: uuid.UUID | None
     project_enabled: bool | None
     team_id: uuid.UUID | None
+    at: datetime
 
 
-_CALLER = "policy.id, policy.enabled, project.id, project.enabled AND team.enabled, project.team_id"
+_CALLER = """policy.id, policy.enabled, project.id, project.enabled AND team.enabled, project.team_id,
+       clock_timestamp()"""
 _TEAM = "LEFT JOIN routing_team AS team ON team.id = project.team_id"
 # A key's own policy goes before its principal's. A key belongs to a service account or to a user.
 BY_KEY: LiteralString = f"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from relaybatch.clock import database_now
 from relaybatch.errors import Forbidden, Unauthenticated
 from routing.credential_rows import key_rows, token_rows
 from routing.keys import hash_of
@@ -49,8 +50,11 @@ class Credential:
         return True
 
 
-def authenticate(value: str, *, now: datetime) -> Credential:
-    """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it."""
+def authenticate(value: str, *, now: datetime | None = None) -> Credential:
+    """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it.
+
+    `now`: by the database's clock when left out, whatever this machine's says.
+    """
     return _by_token(value, now=now) if is_token(value) else _by_relay_key(value, now=now)
 
 
@@ -69,28 +73,28 @@ def unknown_credential() -> Unauthenticated:
     return Unauthenticated("the credential is not known here", code="invalid_credential")
 
 
-def _by_relay_key(value: str, *, now: datetime) -> Credential:
+def _by_relay_key(value: str, *, now: datetime | None) -> Credential:
     key_hash = hash_of(value)
     rows = key_rows(key_hash)
     if rows is None:
         raise unknown_credential()
     key_id, state, caller = rows
-    _require_no_fault(state.fault(key_hash=key_hash, now=now))
+    _require_no_fault(state.fault(key_hash=key_hash, now=now or caller.at))
     return _credential(caller, owner=key_hash, kind="key", identifier=key_id)
 
 
-def _by_token(value: str, *, now: datetime) -> Credential:
+def _by_token(value: str, *, now: datetime | None) -> Credential:
     try:
-        claims = verify(value, now=now)
+        claims = verify(value)
     except TokenInvalid:
         raise unknown_credential() from None
     rows = token_rows(claims.jti)
     if rows is None:
         # Rows of expired tokens are removed after a while, and with a user all of theirs.
-        _require_no_fault("expired" if claims.exp <= now.timestamp() else "")
+        _require_no_fault("expired" if claims.exp <= (now or database_now()).timestamp() else "")
         raise unknown_credential()
     state, caller = rows
-    _require_no_fault(state.fault(now=now))
+    _require_no_fault(state.fault(now=now or caller.at))
     credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
     if caller.project_id is None:  # it is gone
         refusal = credential.refusal or "project_disabled"

@@ -20,6 +20,7 @@ from urllib3.exceptions import DecodeError, HTTPError
 from routing.connections import Trip, transport
 from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
+from routing.retry_after import retry_after_seconds
 
 FIXED_HEADERS = {
     "Content-Type": "application/json",
@@ -53,7 +54,7 @@ class Reply:
 
     status: int
     body: bytes = field(default=b"", repr=False)
-    retry_after: str | None = None
+    retry_after_seconds: float | None = None
     flaw: str = ""
     lost: bool = False
 
@@ -160,10 +161,11 @@ class _Reading:
         return self._read.tell()
 
     def _flawed(self, flaw: str, *, lost: bool = False) -> Reply:
+        headers = self._raw.headers
         return Reply(
             status=self._status,
             body=self._read.getvalue()[:UPSTREAM_ERROR_BYTES],
-            retry_after=self._raw.headers.get("retry-after"),
+            retry_after_seconds=retry_after_seconds(headers.get("retry-after"), date=headers.get("date")),
             flaw=flaw,
             lost=lost,
         )

@@ -14,7 +14,7 @@ from routing.fresh import Fresh
 
 if TYPE_CHECKING:
     import uuid
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from routing.call import Caller
 
@@ -31,7 +31,10 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """What one query found; None where a row is gone (or was never asked for)."""
+    """What one query found; None where a row is gone (or was never asked for).
+
+    `clock_ahead`: how far the database's clock is ahead of this machine's.
+    """
 
     credential: KeyState | TokenState | None
     principal_exists: bool
@@ -43,6 +46,7 @@ class _Rows:
     team: str | None
     team_enabled: bool | None
     included_nanos: int | None
+    clock_ahead: timedelta
 
 
 _Key = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
@@ -51,7 +55,7 @@ _rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
 # The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
 _SURROUNDINGS = """
        policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
-       project.included_nanos
+       project.included_nanos, clock_timestamp()
   FROM (VALUES (1)) AS always
   LEFT JOIN routing_policy AS policy ON policy.id = %(policy)s
   LEFT JOIN routing_project AS project ON project.id = %(project)s
@@ -80,10 +84,10 @@ _KEY_COLUMNS, _TOKEN_COLUMNS = 6, 4
 def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
     """Raises CallFailed with why the caller may no longer make this call.
 
-    Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call.
+    Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call, by the database's.
     """
     rows = _rows.get(_cache_key(caller), lambda: _load(caller))
-    _check_credential(rows, caller, now=now or timezone.now())
+    _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
     if not rows.principal_enabled:
         raise _failed("principal_disabled", "the principal (service account or user) is disabled")
     _check_project(rows, caller)
@@ -167,7 +171,8 @@ def _load(caller: Caller) -> _Rows:
         )
         row = cursor.fetchone()
     columns = _TOKEN_COLUMNS if is_token else _KEY_COLUMNS
-    return _Rows(_state(row[:columns], is_token=is_token), *row[columns:])
+    *found, database_now = row[columns:]
+    return _Rows(_state(row[:columns], is_token=is_token), *[*found, database_now - timezone.now()])
 
 
 def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState | None:

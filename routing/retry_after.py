@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 MAX_SECONDS = 900.0
 
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d+)?", re.ASCII)
 
 
-def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
-    """Seconds from 0 to 900. None without the header; 0 for what is past, negative or unreadable."""
+def retry_after_seconds(value: str | None, *, date: str | None) -> float | None:
+    """Seconds from 0 to 900. None without the header; 0 for what is past, negative or unreadable.
+
+    `date`: the answer's own Date header, against which a date is read. Of both clocks, neither may be ours.
+    """
     if value is None:
         return None
     text = value.strip()
-    seconds = float(text) if _NUMBER.fullmatch(text) else _until(text, now)
+    seconds = float(text) if _NUMBER.fullmatch(text) else _seconds_between(date, text)
     return min(max(seconds, 0.0), MAX_SECONDS)
 
 
-def _until(text: str, now: datetime) -> float:
+def _seconds_between(date: str | None, text: str) -> float:
+    until = _read(text)
+    return (until - (_read(date or "") or datetime.now(UTC))).total_seconds() if until else 0.0
+
+
+def _read(text: str) -> datetime | None:
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
-        return 0.0
+        return None
     # RFC 9110 knows GMT only; a date without a zone is meant so.
-    return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - now).total_seconds()
+    return date if date.tzinfo else date.replace(tzinfo=UTC)

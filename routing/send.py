@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from django.conf import settings
@@ -24,7 +23,6 @@ from routing.masking import without_secret
 from routing.names import printable
 from routing.requested import requested_model
 from routing.resolve import look_up
-from routing.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -216,9 +214,7 @@ def _status_failure(reply: Reply) -> Failure:
         code="upstream_status",
         message=f"batch item: upstream status {reply.status}",
         retryable=retryable,
-        retry_after_seconds=retry_after_seconds(reply.retry_after, now=datetime.now(UTC))
-        if retryable
-        else None,
+        retry_after_seconds=reply.retry_after_seconds if retryable else None,
         upstream_status=reply.status,
         upstream_error=reply.body,
     )

@@ -8,9 +8,9 @@ import uuid
 from typing import TYPE_CHECKING, TypeVar, cast
 
 import msgspec
-from django.utils import timezone
 from rest_framework.response import Response
 
+from relaybatch.clock import database_now
 from relaybatch.errors import Forbidden, InvalidRequest, Unavailable
 from relaybatch.views import WrongMethodsFirst
 from routing import token_schema
@@ -51,7 +51,7 @@ class TokenCreate(WrongMethodsFirst):
         wanted = _body(request, Wanted)
         project = _own_project(user, wanted.project)
         try:
-            minted = mint(user, project=project, ttl_seconds=_seconds(wanted.ttl), now=timezone.now())
+            minted = mint(user, project=project, ttl_seconds=_seconds(wanted.ttl), now=database_now())
         except TokenRefused as refused:
             raise InvalidRequest(str(refused)) from refused
         except SecretError as error:
@@ -68,9 +68,9 @@ class TokenRevoke(WrongMethodsFirst):
         user = cast("User", request.user)
         unwanted = _body(request, Unwanted)
         if isinstance(unwanted.jti, uuid.UUID):
-            revoked = revoke_token(jti=unwanted.jti, user=user, now=timezone.now())
+            revoked = revoke_token(jti=unwanted.jti, user=user, now=database_now())
         else:
-            revoked = revoke_tokens_of(user, now=timezone.now())
+            revoked = revoke_tokens_of(user, now=database_now())
         return Response({"revoked": revoked})
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django import forms
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.keys import MAX_GRACE_SECONDS, IssuedKey, disable_key, enable_key, revoke_key, rotate_key
 
 if TYPE_CHECKING:
@@ -55,11 +55,11 @@ class ActionForm(forms.Form):
 
 
 def _rotate(key: RelayKey, answers: Mapping[str, Any]) -> IssuedKey:
-    return rotate_key(key_id=key.id, grace_seconds=answers["grace_seconds"], now=timezone.now())
+    return rotate_key(key_id=key.id, grace_seconds=answers["grace_seconds"], now=database_now())
 
 
 def _revoke(key: RelayKey, _: Mapping[str, Any]) -> None:
-    revoke_key(key_id=key.id, now=timezone.now())
+    revoke_key(key_id=key.id, now=database_now())
 
 
 def _disable(key: RelayKey, _: Mapping[str, Any]) -> None:

@@ -12,10 +12,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
-
-from routing.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
     from routing.exchange import Reply
@@ -51,7 +48,7 @@ def verdict_of(reply: Reply) -> Verdict:
     if reply.status == 403 or reply.status >= 500:
         return Verdict("trouble", status=str(reply.status))
     if reply.status == 429:
-        seconds = retry_after_seconds(reply.retry_after, now=datetime.now(UTC)) or 0.0
+        seconds = reply.retry_after_seconds or 0.0
         if seconds > SHORT_RETRY_AFTER_SECONDS:
             return Verdict("busy", status="429", milliseconds=round(seconds * 1000))
     return GOOD

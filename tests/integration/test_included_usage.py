@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection, transaction
 
-from batches.clock import database_now
 from batches.execute import execute_item
 from batches.models import BatchItem
 from batches.running import RunningItems
+from relaybatch.clock import database_now
 from relaybatch.ids import uuid7
 from routing.keys import create_key
 from routing.models import Project, User

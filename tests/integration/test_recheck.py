@@ -6,8 +6,11 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.utils import timezone
 
+from relaybatch.errors import Unauthenticated
 from routing.call import Caller
+from routing.credentials import authenticate
 from routing.failures import CallFailed, Failure
 from routing.keys import disable_key, hash_of, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
@@ -47,6 +50,24 @@ def failure_of(caller: Caller, *, now: datetime = NOW) -> Failure:
         recheck(caller, now=now)
     assert not failed.value.failure.retryable
     return failed.value.failure
+
+
+@pytest.mark.parametrize("minutes_ahead", [5, -5])
+def test_a_machine_whose_clock_is_wrong_decides_by_the_databases(
+    rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, minutes_ahead: int
+) -> None:
+    caller, right = caller_of(rows), timezone.now()
+    wrong = right + timedelta(minutes=minutes_ahead)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: wrong)
+    RelayKey.objects.update(expires_at=right + timedelta(minutes=1))
+    assert recheck(caller).policy == rows.policy.name
+    assert authenticate(rows.relay_key_value).id == str(rows.relay_key.id)
+    forget()
+    RelayKey.objects.update(expires_at=right - timedelta(minutes=1))
+    with pytest.raises(CallFailed, match="credential_expired"):
+        recheck(caller)
+    with pytest.raises(Unauthenticated, match="is expired"):
+        authenticate(rows.relay_key_value)
 
 
 def test_a_caller_in_good_standing_is_named_in_one_query(

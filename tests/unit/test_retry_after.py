@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 
 from routing.retry_after import retry_after_seconds
 
-NOW = datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC)
+DATE = "Fri, 06 Nov 2026 08:49:37 GMT"
 
 
 @pytest.mark.parametrize(
@@ -41,4 +42,12 @@ NOW = datetime(2026, 11, 6, 8, 49, 37, tzinfo=UTC)
     ],
 )
 def test_seconds_and_dates_are_read_within_bounds(value: str | None, seconds: float | None) -> None:
-    assert retry_after_seconds(value, now=NOW) == seconds
+    assert retry_after_seconds(value, date=DATE) == seconds
+
+
+@pytest.mark.parametrize("date", [None, "", "yesterday"])
+def test_without_a_readable_date_of_the_answer_our_own_clock_has_to_do(date: str | None) -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=300), usegmt=True)
+    seconds = retry_after_seconds(soon, date=date)
+    assert seconds is not None
+    assert 200 < seconds <= 300

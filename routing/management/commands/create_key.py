@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.durations import parse_duration
 from routing.keys import create_key
 from routing.management.answering import AnsweringCommand, named
@@ -51,6 +51,6 @@ def _expires_at(span: str | None) -> datetime | None:
     if span is None:
         return None
     try:
-        return timezone.now() + parse_duration(span)
+        return database_now() + parse_duration(span)
     except ValueError as error:
         raise CommandError(f"--expires-in: {error}") from error

@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.durations import parse_duration
 from routing.management.answering import AnsweringCommand, named
 from routing.models import Project, User
@@ -29,7 +29,7 @@ class Command(AnsweringCommand):
         user = named(User, options["user"], field="username")
         project = None if options["project"] is None else named(Project, options["project"])
         try:
-            minted = mint(user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=timezone.now())
+            minted = mint(user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=database_now())
         except (TokenRefused, SecretError) as refused:
             raise CommandError(str(refused)) from refused
         return minted.as_answer()

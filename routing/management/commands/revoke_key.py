@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from django.utils import timezone
-
+from relaybatch.clock import database_now
 from routing.keys import revoke_key
 from routing.management.switching import SwitchingCommand
 
@@ -16,4 +15,4 @@ class Command(SwitchingCommand):
     done = "revoked"
 
     def switch(self, identifier: uuid.UUID) -> None:
-        revoke_key(key_id=identifier, now=timezone.now())
+        revoke_key(key_id=identifier, now=database_now())

@@ -4,8 +4,8 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.management.answering import AnsweringCommand, named
 from routing.models import User
 from routing.tokens import revoke_token, revoke_tokens_of
@@ -25,7 +25,7 @@ class Command(AnsweringCommand):
         which.add_argument("--jti", metavar="J")
 
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        now = timezone.now()
+        now = database_now()
         if options["user"] is not None:
             return {"revoked": revoke_tokens_of(named(User, options["user"], field="username"), now=now)}
         return {"revoked": revoke_token(jti=_jti(options["jti"]), now=now)}

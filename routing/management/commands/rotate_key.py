@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.keys import MAX_GRACE_SECONDS, KeyRefused, rotate_key
 from routing.management.answering import AnsweringCommand, key_id
 from routing.management.issued import issued_answer, issued_words
@@ -28,7 +28,7 @@ class Command(AnsweringCommand):
             raise CommandError(f"--grace-seconds: expected 0 to {MAX_GRACE_SECONDS}")
         try:
             return issued_answer(
-                rotate_key(key_id=key_id(options["id"]), grace_seconds=grace, now=timezone.now())
+                rotate_key(key_id=key_id(options["id"]), grace_seconds=grace, now=database_now())
             )
         except KeyRefused as refused:
             raise CommandError(str(refused)) from refused

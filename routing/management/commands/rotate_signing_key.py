@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
-from django.utils import timezone
 
+from relaybatch.clock import database_now
 from routing.management.answering import AnsweringCommand
 from routing.secrets import SecretError
 from routing.signing import rotate_signing_key
@@ -20,6 +20,6 @@ class Command(AnsweringCommand):
 
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:
-            return {"created": 1, "retired": rotate_signing_key(now=timezone.now())}
+            return {"created": 1, "retired": rotate_signing_key(now=database_now())}
         except SecretError as error:
             raise CommandError(str(error)) from error
