@@ -101,9 +101,9 @@ def test_depth_costs_no_stack() -> None:
 
 
 @pytest.mark.parametrize("piece", [b"A", b"\\n", b'\\"', b"\\\\"])
-def test_ten_megabytes_in_one_string_take_well_under_a_second(piece: bytes) -> None:
+def test_ten_megabytes_in_one_string_are_passed_over_in_one_go(piece: bytes) -> None:
     body = b'{"a":[{"b":"' + piece * (10_000_000 // len(piece)) + b'"}],"model":"x"}'
     started = time.monotonic()
 
     assert with_model(body, "y").endswith(b'"model":"y"}')
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 20, "seeking byte by byte, or back, takes minutes"
