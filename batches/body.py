@@ -10,6 +10,8 @@ import time
 import zlib
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from relaybatch.errors import ApiError, InvalidRequest, LengthRequired
 
 if TYPE_CHECKING:
@@ -18,7 +20,23 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 STEP_BYTES = 1 << 18
+# A list of 50,000 items by `idx` or by long ids.
+LARGEST_SELECTION_BYTES = 33_554_432
+# For the rest of a body that was refused.
+DROP_SECONDS = 10
 _STATE = "relaybatch.incoming"
+
+
+def largest_body_bytes() -> int:
+    """Of all routes, decoded."""
+    return max(
+        settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES, LARGEST_SELECTION_BYTES
+    )
+
+
+def largest_sent_bytes() -> int:
+    """Of all routes, as it travels: whatever is larger is refused by each of them."""
+    return _most_compressed_bytes(largest_body_bytes())
 
 
 class Incoming:
@@ -120,12 +138,17 @@ def _is_gzip(encoding: str) -> bool:
     raise InvalidRequest("Content-Encoding must be gzip or identity.", param="Content-Encoding")
 
 
+def _most_compressed_bytes(limit_bytes: int) -> int:
+    """What cannot be compressed grows a little."""
+    return limit_bytes + limit_bytes // 64 + (1 << 16)
+
+
 def _gunzipped(pieces: Iterator[bytes], *, limit_bytes: int) -> Iterator[bytes]:
     """Decoded pieces of bounded size; several members are one body.
 
     Compressed bytes are bounded too: an endless row of empty members decodes to nothing.
     """
-    allowance = limit_bytes + limit_bytes // 64 + (1 << 16)
+    allowance = _most_compressed_bytes(limit_bytes)
     decoder = zlib.decompressobj(wbits=31)
     fresh = True
     try:

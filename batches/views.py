@@ -12,7 +12,7 @@ from rest_framework.viewsets import GenericViewSet
 from batches import schema
 from batches.accept import accept_batch
 from batches.answers import http_answer
-from batches.body import body_too_large, read_body
+from batches.body import LARGEST_SELECTION_BYTES, body_too_large, read_body
 from batches.cancel import cancel_batch
 from batches.delete import delete_batch
 from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from relaybatch.errors import ApiError
     from routing.credentials import Credential
 
-# A list of 50,000 items by `idx` or by long ids.
-LARGEST_SELECTION_BYTES = 33_554_432
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 

@@ -5,9 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.core.asgi import get_asgi_application
 
+from relaybatch.under_asgi import with_bounds
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 
-application = get_asgi_application()
+application = with_bounds(get_asgi_application())
 
 from routing.checks import require_readable_secrets  # noqa: E402 -- its models need the apps
 

@@ -7,12 +7,13 @@ import time
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from django.conf import settings
+from django.core.handlers.asgi import ASGIRequest
 from django.http import StreamingHttpResponse
 
-from batches.body import Incoming
+from batches.body import DROP_SECONDS, Incoming, largest_body_bytes
 from relaybatch import logs
 from relaybatch.ids import uuid7
+from relaybatch.under_asgi import one_by_one
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -26,7 +27,6 @@ access = logging.getLogger("relaybatch.access")
 
 # The admin's own pages and redirects insist on their slash.
 SLASH_STAYS = ("/admin", "/static")
-DROP_SECONDS = 10
 
 
 def request_id(get_response: Handler) -> Handler:
@@ -41,7 +41,8 @@ def request_id(get_response: Handler) -> Handler:
         finally:
             logs.request_id.reset(token)
         if isinstance(response, StreamingHttpResponse) and not response.is_async:
-            response.streaming_content = _streamed_under(identifier, iter(response))
+            parts = _streamed_under(identifier, iter(response))
+            response.streaming_content = one_by_one(parts) if isinstance(request, ASGIRequest) else parts
         return response
 
     return with_request_id
@@ -69,8 +70,7 @@ def drop_refused_body(get_response: Handler) -> Handler:
     def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         if response.status_code >= 400:
-            largest = max(settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES)
-            Incoming.of(request).drop(limit_bytes=2 * largest, seconds=DROP_SECONDS)
+            Incoming.of(request).drop(limit_bytes=2 * largest_body_bytes(), seconds=DROP_SECONDS)
         return response
 
     return with_body_dropped
