@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from relaybatch import env
-from relaybatch.refused_by_server import answer_in_json, end_silent_connections
+from relaybatch.refused_by_server import answer_in_json, end_silent_connections, lines_of_the_server
 from relaybatch.starting import one_line_if_wrong
 from relaybatch.web import MOST_PROCESSES
 
@@ -20,6 +20,9 @@ with one_line_if_wrong():
     )
 
 bind = f"0.0.0.0:{port}"
+# Its own lines in our form as well, of the master too, which knows nothing of Django.
+logconfig_dict = lines_of_the_server(settings["LOGGING"])
+loglevel = settings["LOG_LEVEL"]
 worker_class = "gthread"
 threads = 8
 # An idle connection outlives the usual proxies' 60 s, so that a proxy never sends on one that is just being closed.

@@ -152,6 +152,7 @@ RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", 
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "text"))
+LOGGING_CONFIG = "relaybatch.logs.configure"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
