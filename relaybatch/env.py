@@ -13,6 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
+# Standard or for URLs, and its padding may be missing.
+BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
 
 
 def text(name: str, default: str = "") -> str:
@@ -74,6 +76,14 @@ def words(name: str) -> list[str]:
 def required(name: str, value: str, *, form: str) -> str:
     if not value:
         raise wrong(name, form)
+    return value
+
+
+def master_keys(name: str, value: str) -> str:
+    """The value as it is; there may be none."""
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not all(BASE64_OF_32_BYTES.fullmatch(part) for part in parts):
+        raise wrong(name, "32 bytes in base64, or several by commas")
     return value
 
 

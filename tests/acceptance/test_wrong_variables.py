@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.deployment import ROOT, deployment_environment, procfile_command
+from tests.web import web_process
 
 pytestmark = pytest.mark.django_db
 
@@ -41,6 +42,11 @@ def ended(command: list[str], **environment: str) -> tuple[int, str, str]:
 def test_a_wrong_variable_is_one_line(name: str) -> None:
     words = "RELAY_BATCH_MAX_ITEMS: expected a whole number from 1 to 1000000\n"
     assert ended(COMMANDS[name], RELAY_BATCH_MAX_ITEMS="many") == (1, "", words)
+
+
+def test_an_empty_number_of_web_processes_counts_as_unset(tmp_path: Path) -> None:
+    with web_process(tmp_path, WEB_CONCURRENCY="") as web:
+        assert web.call("GET", "/healthz").status == 200
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import runpy
 from typing import Any
 
@@ -17,6 +18,8 @@ CURRENCY = "RELAY_CURRENCY: expected a currency's three capital letters, as USD"
 ORIGIN = "PUBLIC_URL: expected an origin, http://host or https://host, with a port at most"
 ORIGINS = "CSRF_TRUSTED_ORIGINS: expected origins such as https://host, by commas"
 PAYLOADS = "RELAY_BATCH_PAYLOAD_URL: expected postgres:, file:///folder, or an object store such as s3://bucket/prefix"
+MASTER_KEY = "RELAY_MASTER_KEY: expected 32 bytes in base64, or several by commas"
+KEY = base64.b64encode(b"\xff" * 32).decode()
 WINDOW = "RELAY_BATCH_WINDOW: expected a whole number from 1 to 100000, or auto"
 
 
@@ -64,6 +67,8 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
         ("RELAY_BATCH_PAYLOAD_URL=s3:bucket", PAYLOADS),
         ("RELAY_BATCH_PAYLOAD_URL=memory:", PAYLOADS),
         ("RELAY_BATCH_PAYLOAD_URL=file://host/folder", PAYLOADS),
+        ("RELAY_MASTER_KEY=nonsense", MASTER_KEY),
+        (f"RELAY_MASTER_KEY={KEY},nonsense", MASTER_KEY),
         ("RELAY_BATCH_WINDOW=often", WINDOW),
         ("RELAY_BATCH_WINDOW=0", WINDOW),
     ],
@@ -90,6 +95,8 @@ def test_a_wrong_value_is_refused_by_name_and_form(
         ("RELAY_BATCH_PAYLOAD_URL", "postgres:", None),
         ("RELAY_BATCH_PAYLOAD_URL", "s3://bucket/prefix", None),
         ("RELAY_BATCH_PAYLOAD_URL", "file:///folder", None),
+        ("RELAY_MASTER_KEY", f"{KEY}, {KEY.rstrip('=')}", None),
+        ("RELAY_MASTER_KEY", "", None),
         ("RELAY_BATCH_WINDOW", "auto", False),
         ("RELAY_BATCH_WINDOW", "40", 40),
     ],
