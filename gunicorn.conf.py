@@ -1,19 +1,35 @@
 """The web server. gunicorn finds this file by itself; `GUNICORN_CMD_ARGS` overrides what it says."""
 
 import os
+import runpy
+from pathlib import Path
 from typing import Any
 
-from relaybatch.refused_by_server import answer_in_json, end_silent_connections
+from relaybatch import env
+from relaybatch.refused_by_server import answer_in_json, end_silent_connections, lines_of_the_server
+from relaybatch.starting import one_line_if_wrong
+from relaybatch.web import MOST_PROCESSES
 
-bind = f"0.0.0.0:{os.environ.get('PORT') or 8080}"
-workers = int(os.environ.get("WEB_CONCURRENCY") or max(2, min(os.cpu_count() or 1, 4)))
+with one_line_if_wrong():
+    # A wrong variable ends this process, and not only the ones that it forks. They read the settings themselves: so
+    # after a reload the files that hold secrets are read again.
+    settings = runpy.run_path(str(Path(__file__).parent / "relaybatch" / "settings.py"))
+    port = env.integer("PORT", 8080, minimum=1, maximum=65_535)
+    workers = env.integer(
+        "WEB_CONCURRENCY", max(2, min(os.cpu_count() or 1, 4)), minimum=1, maximum=MOST_PROCESSES
+    )
+
+bind = f"0.0.0.0:{port}"
+# Its own lines in our form as well, of the master too, which knows nothing of Django.
+logconfig_dict = lines_of_the_server(settings["LOGGING"])
+loglevel = settings["LOG_LEVEL"]
 worker_class = "gthread"
 threads = 8
 # An idle connection outlives the usual proxies' 60 s, so that a proxy never sends on one that is just being closed.
 keepalive = 65
 # Threads may stream a million results for minutes; this is about a whole process that hangs.
 timeout = 120
-graceful_timeout = int(os.environ.get("RELAY_SHUTDOWN_GRACE_S") or 30)
+graceful_timeout = settings["RELAY_SHUTDOWN_GRACE_S"]
 # It would leave a socket in the home directory of whoever runs it.
 control_socket_disable = True
 

@@ -8,4 +8,7 @@ if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
     from django.core.management import execute_from_command_line
 
-    execute_from_command_line(sys.argv)
+    from relaybatch.starting import one_line_if_wrong
+
+    with one_line_if_wrong():
+        execute_from_command_line(sys.argv)

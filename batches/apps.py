@@ -8,10 +8,11 @@ class BatchesConfig(AppConfig):
     verbose_name = "Batches"
 
     def ready(self) -> None:
-        from batches.checks import check_payload_directory, check_worker_lost
+        from batches.checks import check_payload_directory, check_payload_url, check_worker_lost
         from batches.viewers import make_viewers
 
         register(check_payload_directory)
+        register(check_payload_url)
         register(check_worker_lost)
         # After that of django.contrib.auth, which makes the permissions: it comes earlier in INSTALLED_APPS.
         post_migrate.connect(make_viewers, sender=self, dispatch_uid="batches.viewers")

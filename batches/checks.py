@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
+from batches.payloads import PayloadStoreUnavailable, open_store
+
 # A watch thread renews its row every sixth of it, and looks at its items twice a second.
 WORKER_LOST_LEAST_SECONDS = 3
 
@@ -32,6 +34,23 @@ def check_payload_directory(**_: Any) -> list[CheckMessage]:
             id="batches.E001",
         )
     ]
+
+
+def check_payload_url(**_: Any) -> list[CheckMessage]:
+    """It can be opened, with the variables of its own kind of store; nothing is asked of it here."""
+    if not settings.RELAY_BATCH_PAYLOAD_URL:
+        return []
+    try:
+        open_store()
+    except PayloadStoreUnavailable as error:
+        return [
+            Error(
+                f"RELAY_BATCH_PAYLOAD_URL: {error}",
+                hint="Set the variables that its kind of store asks for, as AZURE_STORAGE_ACCOUNT_NAME.",
+                id="batches.E003",
+            )
+        ]
+    return []
 
 
 def check_worker_lost(**_: Any) -> list[CheckMessage]:

@@ -82,8 +82,8 @@ def remove_orphaned_payloads() -> None:
     Only what came after this database met the store: whatever was there before, or comes to one that another
     database marked, may be somebody's, and may be all that is left while a backup is restored.
     """
-    store = open_store()
     try:
+        store = open_store()
         since = store.ours_since()
         folders = list(store.folders()) if since else []
     except PayloadStoreUnavailable as error:

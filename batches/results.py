@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from batches.models import BatchItem, ItemState
-from batches.payloads import open_store
+from batches.payloads import PayloadStoreUnavailable, open_store
 from usage.totals import item_totals
 
 if TYPE_CHECKING:
@@ -103,9 +103,16 @@ def _parts(rows: list[Row]) -> Iterator[list[Row]]:
 def _with_responses(batch_id: uuid.UUID, rows: list[Row], usage: dict[int, Total]) -> list[Result]:
     completed = [row for row in rows if row.state == ItemState.COMPLETED]
     refs = [(row.idx, row.claim_no) for row in completed]
-    read = open_store().responses(batch_id, refs) if refs else []
+    read = _responses(batch_id, refs) if refs else []
     found = {row.idx: response for row, response in zip(completed, read, strict=True)}
     return [Result(row, found.get(row.idx), usage.get(row.idx)) for row in rows]
+
+
+def _responses(batch_id: uuid.UUID, refs: list[tuple[int, int]]) -> list[bytes | None]:
+    try:
+        return open_store().responses(batch_id, refs)
+    except PayloadStoreUnavailable:
+        return [None] * len(refs)
 
 
 def _usage(batch_id: uuid.UUID, rows: list[Row]) -> dict[int, Total]:

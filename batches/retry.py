@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from batches.accept import accept_batch
 from batches.models import BatchItem, ItemState
-from batches.payloads import PayloadUnreadable, open_store
+from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
 from batches.strict_json import decode_object, is_too_deep, too_deep
 from batches.submission import Submission
 from relaybatch.errors import Conflict, InvalidRequest, Unavailable
@@ -137,7 +137,7 @@ def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
 def _requests(batch: Batch, failed: Sequence[_Failed]) -> list[memoryview]:
     try:
         whole = memoryview(open_store().read_requests(batch.id))
-    except PayloadUnreadable as error:
+    except (PayloadUnreadable, PayloadStoreUnavailable) as error:
         raise Unavailable(
             "The requests of this batch cannot be read; try again later.", code="store_unavailable"
         ) from error

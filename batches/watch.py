@@ -90,8 +90,11 @@ class Watch:
         self.items.cut_overdue()
         if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
             self.items.cut_all("worker_stopped")
-        presence.beat()
-        self._look_at_rows()
+        try:
+            presence.beat()
+        finally:
+            # Whatever is wrong with the beat, the row is renewed: else this process would count as lost.
+            self._look_at_rows()
 
     def _look_at_rows(self) -> None:
         try:

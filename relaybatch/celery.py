@@ -17,6 +17,13 @@ os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 from django.conf import settings
 
+from relaybatch.addresses import broker_url
+from relaybatch.starting import one_line_if_wrong
+
+with one_line_if_wrong():
+    # Celery looks for its app in several ways, and would tell of the last one's error, not of this.
+    redis_url = settings.REDIS_URL
+
 
 class SteadyConnection(Connection):
     """Looks every second whether the broker is back. Celery waits longer after each try, up to half a minute."""
@@ -32,7 +39,7 @@ class SteadyAMQP(AMQP):
 
 app = Celery("relaybatch", amqp=SteadyAMQP)
 app.conf.update(
-    broker_url=settings.REDIS_URL,
+    broker_url=broker_url(redis_url),
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
     # No acknowledgement round trips: a message is a hint, and the sweeper publishes again what was lost.

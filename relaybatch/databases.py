@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from psycopg import ProgrammingError
+from psycopg.conninfo import make_conninfo
 
 if TYPE_CHECKING:
     from django.db.backends.base.base import BaseDatabaseWrapper
@@ -32,11 +34,12 @@ def database_from_url(url: str) -> dict[str, Any]:
     try:
         parts = urlsplit(url)
         port = parts.port
-    except ValueError as error:
+        options = dict(parse_qsl(parts.query, strict_parsing=bool(parts.query)))
+        make_conninfo("", **options)
+    except (ValueError, ProgrammingError) as error:
         raise ImproperlyConfigured(FORM) from error
-    if parts.scheme not in ("postgres", "postgresql"):
+    if not url.startswith(("postgres://", "postgresql://")) or not parts.path.lstrip("/"):
         raise ImproperlyConfigured(FORM)
-    options = dict(parse_qsl(parts.query))
     return {
         "ENGINE": "django.db.backends.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),

@@ -6,12 +6,15 @@ A wrong value stops the start with one line that names the variable and the form
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
+# Standard or for URLs, and its padding may be missing.
+BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
 
 
 def text(name: str, default: str = "") -> str:
@@ -27,16 +30,19 @@ def secret(name: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(f"{name}_FILE", "the path of a readable text file") from error
+        raise wrong(f"{name}_FILE", "the path of a readable text file") from error
 
 
 def integer(name: str, default: int, *, minimum: int, maximum: int = 2**53) -> int:
     return _integer(name, str(default), minimum=minimum, maximum=maximum)
 
 
-def optional_integer(name: str, *, minimum: int, maximum: int = 2**53) -> int | None:
+def optional_integer(name: str, *, minimum: int, maximum: int = 2**53, unset_word: str = "") -> int | None:
+    """None when unset, or when it says so by `unset_word`."""
     raw = text(name)
-    return _integer(name, raw, minimum=minimum, maximum=maximum) if raw else None
+    if not raw or raw == unset_word:
+        return None
+    return _integer(name, raw, minimum=minimum, maximum=maximum, or_word=unset_word)
 
 
 def flag(name: str) -> bool:
@@ -45,13 +51,20 @@ def flag(name: str) -> bool:
         return True
     if raw in FALSE:
         return False
-    raise _wrong(name, "one of on, off, true, false, yes, no, 1, 0")
+    raise wrong(name, "one of on, off, true, false, yes, no, 1, 0")
 
 
 def choice(name: str, default: str, options: tuple[str, ...]) -> str:
     raw = text(name, default)
     if raw not in options:
-        raise _wrong(name, f"one of {', '.join(options)}")
+        raise wrong(name, f"one of {', '.join(options)}")
+    return raw
+
+
+def currency(name: str, default: str) -> str:
+    raw = text(name, default)
+    if not re.fullmatch(r"[A-Z]{3}", raw):
+        raise wrong(name, "a currency's three capital letters, as USD")
     return raw
 
 
@@ -62,20 +75,28 @@ def words(name: str) -> list[str]:
 
 def required(name: str, value: str, *, form: str) -> str:
     if not value:
-        raise _wrong(name, form)
+        raise wrong(name, form)
     return value
 
 
-def _integer(name: str, default: str, *, minimum: int, maximum: int) -> int:
-    form = f"a whole number from {minimum} to {maximum}"
+def master_keys(name: str, value: str) -> str:
+    """The value as it is; there may be none."""
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not all(BASE64_OF_32_BYTES.fullmatch(part) for part in parts):
+        raise wrong(name, "32 bytes in base64, or several by commas")
+    return value
+
+
+def _integer(name: str, default: str, *, minimum: int, maximum: int, or_word: str = "") -> int:
+    form = f"a whole number from {minimum} to {maximum}{or_word and f', or {or_word}'}"
     try:
         value = int(text(name, default))
     except ValueError as error:
-        raise _wrong(name, form) from error
+        raise wrong(name, form) from error
     if not minimum <= value <= maximum:
-        raise _wrong(name, form)
+        raise wrong(name, form)
     return value
 
 
-def _wrong(name: str, form: str) -> ImproperlyConfigured:
+def wrong(name: str, form: str) -> ImproperlyConfigured:
     return ImproperlyConfigured(f"{name}: expected {form}")

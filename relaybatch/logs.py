@@ -1,4 +1,4 @@
-"""Log lines: one JSON object an event, with the ids of what it is about.
+"""Log lines: one an event, as JSON or text, with the ids of what it is about.
 
 An exception is told by its kind and place, never by its message: a database's may quote the values of a row, a
 library's the headers of a request.
@@ -9,12 +9,11 @@ from __future__ import annotations
 import contextvars
 import json
 import logging
+import re
 import traceback
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from types import TracebackType
+from logging.config import dictConfig
+from typing import Any
 
 IDS = ("batch_id", "item_id", "attempt", "request_id")
 
@@ -22,6 +21,8 @@ request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", d
 
 
 MOST_CAUSES = 10
+# All that some reader takes for the end of a line.
+LINE_BREAKS = re.compile("[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029]")
 
 
 def kind_and_place(exception: BaseException) -> str:
@@ -36,26 +37,48 @@ def kind_and_place(exception: BaseException) -> str:
     return f"{' from '.join(kinds)} at {places}"
 
 
+def configure(config: dict[str, Any]) -> None:
+    """Django's LOGGING, and Python's warnings as lines like all others."""
+    dictConfig(config)
+    logging.captureWarnings(True)
+
+
+def ids_of(record: logging.LogRecord) -> dict[str, str]:
+    """Those that are there. They come from `extra=`; the request's is on every line written while it is served."""
+    ids = {name: getattr(record, name, "") for name in IDS}
+    ids["request_id"] = ids["request_id"] or request_id.get()
+    return {name: str(value) for name, value in ids.items() if value}
+
+
+def told_exception(record: logging.LogRecord) -> str:
+    return kind_and_place(record.exc_info[1]) if record.exc_info and record.exc_info[1] else ""
+
+
 class TextFormatter(logging.Formatter):
-    def formatException(  # noqa: N802 -- logging's name
-        self, ei: tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
-    ) -> str:
-        return kind_and_place(ei[1]) if ei[1] is not None else ""
+    """`… message batch_id=… request_id=… KeyError at …`, in one line whatever the message holds."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.message = record.getMessage().strip()
+        if self.usesTime():
+            record.asctime = self.formatTime(record, self.datefmt)
+        ids = [f"{name}={value}" for name, value in ids_of(record).items()]
+        parts = [self.formatMessage(record), *ids, told_exception(record)]
+        return LINE_BREAKS.sub(_escaped, " ".join(part for part in parts if part))
 
 
-class JsonFormatter(TextFormatter):
-    """Ids come from `extra=`; the request's id is added to every line written while it is served."""
-
+class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
             "logger": record.name,
-            "message": record.getMessage(),
+            "message": record.getMessage().strip(),
+            **ids_of(record),
         }
-        ids = {name: getattr(record, name, "") for name in IDS}
-        ids["request_id"] = ids["request_id"] or request_id.get()
-        line.update({name: str(value) for name, value in ids.items() if value})
-        if record.exc_info:
-            line["exception"] = self.formatException(record.exc_info)
+        if exception := told_exception(record):
+            line["exception"] = exception
         return json.dumps(line, ensure_ascii=True)
+
+
+def _escaped(line_break: re.Match[str]) -> str:
+    return line_break[0].encode("unicode_escape").decode()

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import socket
 import struct
+import sys
 from typing import TYPE_CHECKING, Any
 
 from gunicorn import util
@@ -17,7 +19,7 @@ from gunicorn import util
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +27,28 @@ logger = logging.getLogger(__name__)
 STATUSES = {501: (400, "Bad Request")}
 # A client that sends or takes nothing for so long gives its thread back.
 SILENT_SECONDS = 30
+_REFUSED = re.compile(r"Invalid request from ip=\S*(?=: )")
+
+
+class NothingOfTheRequest(logging.Filter):
+    """Its log lines repeat the header at fault, and the query string of a request that broke off."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if refused := _REFUSED.match(str(record.msg)):
+            record.msg = f"{refused[0]}: {type(sys.exception()).__name__}"
+        elif isinstance(record.args, tuple) and str(record.msg).startswith("Error handling request"):
+            record.args = tuple(str(part).partition("?")[0] for part in record.args)
+        return True
+
+
+def lines_of_the_server(logging_of_django: Mapping[str, Any]) -> dict[str, Any]:
+    """gunicorn's `logconfig_dict`: its lines by our handlers, in every process of it. Their level is its `loglevel`."""
+    ours = {"filters": ["nothing_of_the_request"], "propagate": True}
+    return {
+        **logging_of_django,
+        "filters": {"nothing_of_the_request": {"()": NothingOfTheRequest}},
+        "loggers": {**logging_of_django["loggers"], "gunicorn.error": ours},
+    }
 
 
 def answer_in_json() -> None:

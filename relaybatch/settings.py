@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relaybatch import env
+from relaybatch import addresses, env
 from relaybatch.databases import database_from_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -14,7 +14,7 @@ SECRET_KEY = env.required(
 )
 DEBUG = False
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
-CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = addresses.origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
     "relaybatch.wiring.SiteConfig",
@@ -66,7 +66,7 @@ DATABASE_URL = env.required(
     "DATABASE_URL", env.text("DATABASE_URL"), form="postgresql://user:password@host:port/name"
 )
 DATABASES = {"default": database_from_url(DATABASE_URL)}
-REDIS_URL = env.required("REDIS_URL", env.text("REDIS_URL"), form="redis://host:port/number")
+REDIS_URL = addresses.redis_url("REDIS_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "routing.User"
@@ -123,10 +123,10 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
 }
 
-RELAY_MASTER_KEY = env.secret("RELAY_MASTER_KEY")
+RELAY_MASTER_KEY = env.master_keys("RELAY_MASTER_KEY", env.secret("RELAY_MASTER_KEY"))
 RELAY_ADMIN_TOKEN = env.secret("RELAY_ADMIN_TOKEN")
-RELAY_CURRENCY = env.text("RELAY_CURRENCY", "USD")
-PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+RELAY_CURRENCY = env.currency("RELAY_CURRENCY", "USD")
+PUBLIC_URL = addresses.origin("PUBLIC_URL")
 
 RELAY_BATCH_MAX_ITEMS = env.integer("RELAY_BATCH_MAX_ITEMS", 50_000, minimum=1, maximum=1_000_000)
 RELAY_MAX_REQUEST_BYTES = env.integer("RELAY_MAX_REQUEST_BYTES", 33_554_432, minimum=1024, maximum=67_108_864)
@@ -142,16 +142,17 @@ RELAY_MAX_OPEN_ITEMS = env.integer("RELAY_MAX_OPEN_ITEMS", 500_000, minimum=1)
 RELAY_BATCH_CONCURRENCY = env.integer("RELAY_BATCH_CONCURRENCY", 8, minimum=1, maximum=512)
 RELAY_BATCH_ITEM_TIMEOUT_S = env.integer("RELAY_BATCH_ITEM_TIMEOUT_S", 300, minimum=1, maximum=86_400)
 RELAY_BATCH_MAX_ATTEMPTS = env.integer("RELAY_BATCH_MAX_ATTEMPTS", 3, minimum=1, maximum=10)
-RELAY_BATCH_WINDOW = env.optional_integer("RELAY_BATCH_WINDOW", minimum=1, maximum=100_000)
+RELAY_BATCH_WINDOW = env.optional_integer("RELAY_BATCH_WINDOW", minimum=1, maximum=100_000, unset_word="auto")
 RELAY_WORKER_LOST_S = env.integer("RELAY_WORKER_LOST_S", 30, minimum=1, maximum=86_400)
 RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, maximum=86_400)
 RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
-RELAY_BATCH_PAYLOAD_URL = env.text("RELAY_BATCH_PAYLOAD_URL")
+RELAY_BATCH_PAYLOAD_URL = addresses.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "text"))
+LOGGING_CONFIG = "relaybatch.logs.configure"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,

@@ -4,10 +4,13 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from relaybatch.starting import APP_CANNOT_BE_LOADED, one_line_if_wrong
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 
-application = get_wsgi_application()
+with one_line_if_wrong(exit_code=APP_CANNOT_BE_LOADED):
+    application = get_wsgi_application()
 
-from routing.checks import require_readable_secrets  # noqa: E402 -- its models need the apps
+    from routing.checks import require_readable_secrets  # its models need the apps
 
-require_readable_secrets()
+    require_readable_secrets()

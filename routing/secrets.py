@@ -8,18 +8,16 @@ from __future__ import annotations
 import base64
 import functools
 import os
-import re
 from typing import TYPE_CHECKING
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
+from relaybatch.env import BASE64_OF_32_BYTES
 from routing.own_names import is_own_name
 
 if TYPE_CHECKING:
     from routing.models import HostKey
-
-_BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9_-]{43}=?")
 
 
 class SecretError(Exception):
@@ -110,7 +108,7 @@ def _listed(master_keys: str) -> list[str]:
 
 def _key(part: str) -> bytes:
     """Fernet wants base64url with padding; standard base64 and missing padding are taken too."""
-    text = part.replace("+", "-").replace("/", "_")
-    if not _BASE64_OF_32_BYTES.fullmatch(text):
+    if not BASE64_OF_32_BYTES.fullmatch(part):
         raise MasterKeyMalformed("RELAY_MASTER_KEY: expected 32 bytes in base64, or several by commas")
+    text = part.replace("+", "-").replace("/", "_")
     return base64.urlsafe_b64encode(base64.urlsafe_b64decode(text.rstrip("=") + "="))

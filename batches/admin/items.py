@@ -18,7 +18,7 @@ from batches.admin.payload_views import excerpts as excerpts_of
 from batches.admin.progress import state_badge
 from batches.dialects.ids import batch_id_from
 from batches.models import BatchItem
-from batches.payloads import PayloadUnreadable
+from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable
 from routing.admin.large_lists import LargeListPage
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class BatchItemPage(LargeListPage):
         item = self._opened(request, item_id, part)
         try:
             body = whole_part(item, part)
-        except PayloadUnreadable:
+        except (PayloadUnreadable, PayloadStoreUnavailable):
             raise Http404 from None
         if body is None:
             raise Http404

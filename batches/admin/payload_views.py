@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from batches.models import ItemState
-from batches.payloads import PayloadUnreadable, open_store
+from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
 
 if TYPE_CHECKING:
     from batches.models import BatchItem
@@ -45,7 +45,7 @@ def excerpts(item: BatchItem) -> list[Excerpt]:
 
 
 def whole_part(item: BatchItem, part: str) -> bytes | None:
-    """None when there is none. Raises PayloadUnreadable."""
+    """None when there is none. Raises PayloadUnreadable, PayloadStoreUnavailable."""
     store = open_store()
     if part == "request":
         return store.read_request(item.batch_id, offset=item.request_offset, length=item.request_length)
@@ -57,7 +57,7 @@ def whole_part(item: BatchItem, part: str) -> bytes | None:
 def _excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
     try:
         text = _beginning(item, part, min(length, SHOWN_BYTES)).decode(errors="replace")
-    except PayloadUnreadable:
+    except (PayloadUnreadable, PayloadStoreUnavailable):
         text = None
     return Excerpt(title=part.capitalize(), part=part, length=length, text=text)
 

@@ -27,7 +27,7 @@ RESPONSES_A_FOLDER = 1000
 
 
 def open_store() -> BatchPayloads:
-    """The deployment's store. Cheap to call; a directory that is missing is made."""
+    """The deployment's store. Cheap to call; a directory that is missing is made. Raises PayloadStoreUnavailable."""
     return _open(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
 
 

@@ -26,7 +26,11 @@ class ObjectPayloads:
 
     @classmethod
     def at(cls, url: str) -> ObjectPayloads:
-        return cls(from_url(url))
+        """Raises PayloadStoreUnavailable."""
+        try:
+            return cls(from_url(url))
+        except (*STORE_ERRORS, ValueError) as error:
+            raise PayloadStoreUnavailable("the payload store cannot be opened") from error
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         try:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WHOLE = "a submission is stored whole, and once for its Idempotency-Key"
 SHOWN = "results over HTTP are the items and the answers stored for them"
 MANY_LOG_LINES = 5
-_UNEXPECTED = re.compile(r"broke off|could not be settled|unexpected in")
+_UNEXPECTED = re.compile(r"broke off|could not be settled|unexpected in|Exception in|Error handling")
 _OUTAGE = re.compile(r".*\b(OperationalError|InterfaceError|InternalError|AdminShutdown)\b")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Unavailable|Unwritable|Unreadable)\b|Exception in")
 

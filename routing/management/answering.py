@@ -21,17 +21,25 @@ M = TypeVar("M", bound=models.Model)
 
 
 class Problems(CommandError):  # noqa: N818 -- they are the lines, and the error
-    """Several lines: one for each problem of something that was read as a whole."""
+    """One for each problem of something that was read as a whole: a line each for people, with --json all in one."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
 
 
+class Found(CommandError):  # noqa: N818 -- it is no error of the command's
+    """The answer is there and goes to stdout, but says that something is wrong: one line of that on stderr."""
+
+    def __init__(self, line: str, *, answer: Mapping[str, Any]) -> None:
+        super().__init__(line)
+        self.answer = answer
+
+
 class AnsweringCommand(BaseCommand):
     """A subclass gives `answer()`: its mapping is the line of --json, and `told()` says it to people.
 
-    `answer` raises CommandError with one sentence.
+    `answer` raises CommandError with one sentence, Found where there is an answer as well.
     """
 
     # The checks print many lines; what they would find, the use case finds in its own words.
@@ -63,13 +71,23 @@ class AnsweringCommand(BaseCommand):
             answer = self.answer(options)
         except (DatabaseError, InterfaceError) as error:
             raise CommandError(f"the database refused: {str(error).partition(chr(10))[0]}") from error
-        self.stdout.write(json.dumps(answer) if options["json"] else self.told(answer))
+        except Found as found:
+            self._say(found.answer, as_json=options["json"])
+            raise
+        except Problems as problems:
+            if options["json"]:
+                raise CommandError("; ".join(problems.lines)) from problems
+            raise
+        self._say(answer, as_json=options["json"])
 
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         raise NotImplementedError
 
     def told(self, answer: Mapping[str, Any]) -> str:
         return "\n".join(f"{name}: {value}" for name, value in answer.items())
+
+    def _say(self, answer: Mapping[str, Any], *, as_json: bool) -> None:
+        self.stdout.write(json.dumps(answer) if as_json else self.told(answer))
 
     def _leave(self, error: CommandError) -> NoReturn:
         lines = error.lines if isinstance(error, Problems) else [str(error)]

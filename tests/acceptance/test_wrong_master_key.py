@@ -29,3 +29,4 @@ def test_no_process_starts_without_the_key_of_what_is_stored(
     wait_until(lambda: not process.alive, process.log)
     assert f"host key {catalog.host_keys[0].name}: " in process.log()
     assert "RELAY_MASTER_KEY" in process.log()
+    assert "Traceback" not in process.log()

@@ -68,10 +68,10 @@ def variables() -> set[str]:
 
 
 def variables_of(path: Path) -> Iterator[str]:
-    """Names given to `env.…("NAME"` and `os.environ.get("NAME"`."""
+    """Names given to `env.…("NAME"`, `addresses.…("NAME"` and `os.environ.get("NAME"`."""
     for call in calls(path):
         function = ast.unparse(call.func)
-        if function.startswith("env.") or function == "os.environ.get":
+        if function.startswith(("env.", "addresses.")) or function == "os.environ.get":
             name = constant(call.args[0])
             if VARIABLE.fullmatch(name):
                 yield name

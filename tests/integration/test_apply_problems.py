@@ -254,6 +254,13 @@ def test_the_command_names_file_and_line_and_exits_with_1(file: Path, shell: She
     assert second.startswith(f"{file}:2: the file: unknown field host: known are ")
 
 
+def test_with_json_all_problems_are_one_line_on_stderr(file: Path, shell: Shell) -> None:
+    file.write_text("teams: [{name: 5}]\nhost: []\n")
+    first, second = shell.refusal("apply", str(file)).split("; ")
+    assert first == f"{file}:1: teams[0].name: expected text: put it in quotes"
+    assert second.startswith(f"{file}:2: the file: unknown field host: known are ")
+
+
 def test_a_file_that_cannot_be_read_is_one_line_of_the_command(tmp_path: Path, shell: Shell) -> None:
     path = tmp_path / "none.yaml"
     assert shell.refusal("apply", str(path)) == f"{path}: the file cannot be read: No such file or directory"

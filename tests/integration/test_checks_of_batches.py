@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.checks import check_payload_directory, check_worker_lost
+from batches.checks import check_payload_directory, check_payload_url, check_worker_lost
 from tests.deployment import ROOT
 
 if TYPE_CHECKING:
@@ -47,6 +47,14 @@ def test_payloads_elsewhere_need_no_directory(settings: Settings) -> None:
     settings.RELAY_BATCH_PAYLOAD_DIR = "/proc/nowhere"
     settings.RELAY_BATCH_PAYLOAD_URL = "postgres:"
     assert check_payload_directory() == []
+    assert check_payload_url() == []
+
+
+def test_a_payload_store_that_cannot_be_opened_is_an_error(settings: Settings) -> None:
+    settings.RELAY_BATCH_PAYLOAD_URL = "az://container/of-no-account"
+    [error] = check_payload_url()
+    assert error.id == "batches.E003"
+    assert error.msg == "RELAY_BATCH_PAYLOAD_URL: the payload store cannot be opened"
 
 
 @pytest.mark.parametrize(("seconds", "errors"), [(1, 1), (2, 1), (3, 0), (30, 0)])

@@ -100,7 +100,7 @@ def test_the_printed_curl_line_survives_a_shell() -> None:
 def test_the_procfile_names_three_simple_commands() -> None:
     commands = procfile.commands(ROOT / "Procfile")
     assert {name: command[0] for name, command in commands.items()} == {
-        "web": "gunicorn",
+        "web": "python",
         "worker": "celery",
         "sweeper": "python",
     }

@@ -1,0 +1,25 @@
+"""How a process ends that must not start: with one line on stderr that says what to set right, and no traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING
+
+from django.core.exceptions import ImproperlyConfigured
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Other codes of a web process would make gunicorn start it again and again (gunicorn.arbiter's APP_LOAD_ERROR).
+APP_CANNOT_BE_LOADED = 4
+
+
+@contextlib.contextmanager
+def one_line_if_wrong(*, exit_code: int = 1) -> Iterator[None]:
+    """A wrong variable within ends the process; it passes by `except Exception`, as of Celery's own start."""
+    try:
+        yield
+    except ImproperlyConfigured as error:
+        print(" ".join(str(error).split()), file=sys.stderr, flush=True)  # noqa: T201 -- before any logging
+        raise SystemExit(exit_code) from None

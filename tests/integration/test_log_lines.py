@@ -1,0 +1,92 @@
+"""Whatever a process writes on stderr is one line an event, with the ids of what it is about."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.execute import execute_item
+from batches.models import BatchItem
+from batches.running import RunningItems
+from relaybatch.ids import uuid7
+from tests.deployment import ROOT, wait_until
+from tests.submissions import submit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import SimpleNamespace
+
+    from django.test import Client
+    from pytest_django import Settings
+
+    from tests.web import Web
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    """What the handler of the settings writes, which holds on to the stderr that it has met first."""
+    (handler,) = [each for each in logging.getLogger().handlers if type(each) is logging.StreamHandler]
+    stream = io.StringIO()
+    before = handler.setStream(stream)
+    yield stream
+    handler.setStream(before)
+
+
+def line_about(written: io.StringIO, words: str) -> str:
+    (line,) = [line for line in written.getvalue().splitlines() if words in line]
+    return line
+
+
+def test_a_text_line_of_a_request_has_its_id(client: Client, written: io.StringIO) -> None:
+    response = client.get("/v1/batches/none")
+    assert line_about(written, "relaybatch.access").endswith(f" request_id={response['request-id']}")
+
+
+def test_a_text_line_of_an_item_has_its_ids(
+    rows: SimpleNamespace, settings: Settings, written: io.StringIO
+) -> None:
+    item = BatchItem.objects.get(batch_id=submit(rows).id)
+    settings.RELAY_BATCH_PAYLOAD_URL = "nonsense"
+    execute_item(item.id, running=RunningItems(uuid7()))
+    assert line_about(written, "item discarded").endswith(
+        f" item discarded load_input_failed batch_id={item.batch_id} item_id={item.id} attempt=1"
+    )
+
+
+def test_every_line_of_the_web_process_is_json_and_gunicorns_are_among_them(web: Web) -> None:
+    loggers = {json.loads(line)["logger"] for line in web.log().splitlines()}
+    assert {"gunicorn.error", "relaybatch.access"} <= loggers
+
+
+def test_what_gunicorn_refuses_is_told_by_its_kind_and_never_repeated(web: Web) -> None:
+    assert web.exchange(b"GET / HTTP/1.1\r\nAuthori zation: Bearer sk-rb-hidden\r\n\r\n").status == 400
+    wait_until(lambda: "InvalidHeaderName" in web.log(), web.log)
+    (line,) = [line for line in web.log().splitlines() if "InvalidHeaderName" in line]
+    assert json.loads(line)["message"] == "Invalid request from ip=127.0.0.1: InvalidHeaderName"
+    assert "sk-rb-hidden" not in web.log()
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_warning_of_pythons_is_one_line_of_the_log(form: str) -> None:
+    warn = "import django, warnings; django.setup(); warnings.warn('first\\nsecond')"
+    ended = subprocess.run(
+        [sys.executable, "-c", warn],
+        cwd=ROOT,
+        env=os.environ | {"LOG_FORMAT": form},
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    (line,) = ended.stderr.splitlines()
+    assert "py.warnings" in line
+    assert "UserWarning: first\\nsecond" in line

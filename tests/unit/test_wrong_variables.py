@@ -1,0 +1,127 @@
+"""A wrong variable stops the start: the settings are refused by its name and the form expected, without its value."""
+
+from __future__ import annotations
+
+import base64
+import runpy
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from relaybatch.addresses import broker_url
+from tests.deployment import ROOT
+
+REDIS = "REDIS_URL: expected redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
+DATABASE = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
+CURRENCY = "RELAY_CURRENCY: expected a currency's three capital letters, as USD"
+ORIGIN = "PUBLIC_URL: expected an origin, http://host or https://host, with a port at most"
+ORIGINS = "CSRF_TRUSTED_ORIGINS: expected origins such as https://host, by commas"
+PAYLOADS = "RELAY_BATCH_PAYLOAD_URL: expected postgres:, file:///folder, or an object store such as s3://bucket/prefix"
+MASTER_KEY = "RELAY_MASTER_KEY: expected 32 bytes in base64, or several by commas"
+KEY = base64.b64encode(b"\xff" * 32).decode()
+WINDOW = "RELAY_BATCH_WINDOW: expected a whole number from 1 to 100000, or auto"
+
+
+def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dict[str, Any]:
+    """The settings file, read anew."""
+    monkeypatch.setenv(name, value)
+    return runpy.run_path(str(ROOT / "relaybatch" / "settings.py"))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("REDIS_URL=", REDIS),
+        ("REDIS_URL=foo", REDIS),
+        ("REDIS_URL=localhost:6379", REDIS),
+        ("REDIS_URL=http://localhost:6379/0", REDIS),
+        ("REDIS_URL=redis://localhost:port/0", REDIS),
+        ("REDIS_URL=redis://localhost:6379/name", REDIS),
+        ("REDIS_URL=redis://local host/0", REDIS),
+        ("REDIS_URL=redis://localhost/0?socket_timeout=long", REDIS),
+        ("REDIS_URL=redis://localhost/0?nonsense=1", REDIS),
+        ("REDIS_URL=unix://", REDIS),
+        ("REDIS_URL=unix://run/redis.sock", REDIS),
+        ("DATABASE_URL=foo", DATABASE),
+        ("DATABASE_URL=mysql://localhost/name", DATABASE),
+        ("DATABASE_URL=postgresql:name", DATABASE),
+        ("DATABASE_URL=postgresql://localhost", DATABASE),
+        ("DATABASE_URL=postgresql://localhost:port/name", DATABASE),
+        ("DATABASE_URL=postgresql://localhost/name?nonsense=1", DATABASE),
+        ("DATABASE_URL=postgresql://localhost/name?sslmode", DATABASE),
+        ("RELAY_CURRENCY=dollars", CURRENCY),
+        ("RELAY_CURRENCY=usd", CURRENCY),
+        ("PUBLIC_URL=foo", ORIGIN),
+        ("PUBLIC_URL=ftp://host", ORIGIN),
+        ("PUBLIC_URL=https://", ORIGIN),
+        ("PUBLIC_URL=https://host:port", ORIGIN),
+        ("PUBLIC_URL=https://host/path", ORIGIN),
+        ("PUBLIC_URL=https://me@host", ORIGIN),
+        ("PUBLIC_URL=https://host?x=1", ORIGIN),
+        ("CSRF_TRUSTED_ORIGINS=https://a.example,b.example", ORIGINS),
+        ("RELAY_BATCH_PAYLOAD_URL=nonsense", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=postgres://host/name", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=ftp://host/folder", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=s3:", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=s3:bucket", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=memory:", PAYLOADS),
+        ("RELAY_BATCH_PAYLOAD_URL=file://host/folder", PAYLOADS),
+        ("RELAY_MASTER_KEY=nonsense", MASTER_KEY),
+        (f"RELAY_MASTER_KEY={KEY},nonsense", MASTER_KEY),
+        ("RELAY_BATCH_WINDOW=often", WINDOW),
+        ("RELAY_BATCH_WINDOW=0", WINDOW),
+    ],
+)
+def test_a_wrong_value_is_refused_by_name_and_form(
+    value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ImproperlyConfigured) as refused:
+        settings_with(monkeypatch, *value.split("=", 1))
+    assert str(refused.value) == words
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "read"),
+    [
+        ("REDIS_URL", "redis://:secret@localhost:6379/3?protocol=2", None),
+        ("REDIS_URL", "rediss://localhost", None),
+        ("REDIS_URL", "unix:///run/redis.sock?db=2", None),
+        ("RELAY_CURRENCY", "EUR", None),
+        ("RELAY_CURRENCY", "", "USD"),
+        ("PUBLIC_URL", "https://batch.example:8443/", "https://batch.example:8443"),
+        ("PUBLIC_URL", "", None),
+        ("CSRF_TRUSTED_ORIGINS", "https://*.example, http://b:8080", ["https://*.example", "http://b:8080"]),
+        ("RELAY_BATCH_PAYLOAD_URL", "postgres:", None),
+        ("RELAY_BATCH_PAYLOAD_URL", "s3://bucket/prefix", None),
+        ("RELAY_BATCH_PAYLOAD_URL", "file:///folder", None),
+        ("RELAY_MASTER_KEY", f"{KEY}, {KEY.rstrip('=')}", None),
+        ("RELAY_MASTER_KEY", "", None),
+        ("RELAY_BATCH_WINDOW", "auto", False),
+        ("RELAY_BATCH_WINDOW", "40", 40),
+    ],
+)
+def test_a_right_value_is_read(name: str, value: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`read` None: as it is; False: as unset."""
+    expected = {None: value, False: None}.get(read, read) if not isinstance(read, list) else read
+    assert settings_with(monkeypatch, name, value)[name] == expected
+
+
+@pytest.mark.parametrize(
+    ("url", "parts"),
+    [
+        ("postgresql://me:pass%40@host:5433/name?sslmode=require", ("name", "me", "pass@", "host", "5433")),
+        (
+            "postgresql://postgres:@/postgres?host=/run/socket",
+            ("postgres", "postgres", "", "/run/socket", ""),
+        ),
+    ],
+)
+def test_a_right_database_is_read(url: str, parts: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    read = settings_with(monkeypatch, "DATABASE_URL", url)["DATABASES"]["default"]
+    assert tuple(read[name] for name in ("NAME", "USER", "PASSWORD", "HOST", "PORT")) == parts
+
+
+def test_celery_is_told_of_a_unix_socket_in_its_own_words() -> None:
+    assert broker_url("unix:///run/redis.sock?db=2") == "redis+socket:///run/redis.sock?virtual_host=2"
+    assert broker_url("redis://localhost/2") == "redis://localhost/2"
