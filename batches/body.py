@@ -108,21 +108,31 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
     incoming = Incoming.of(request)
     if incoming.chunked and not incoming.readable:
         raise LengthRequired("This server takes no chunked bodies: send a Content-Length.")
-    refusal = body_too_large(too_large, limit_bytes=limit_bytes)
     compressed = _is_gzip(request.META.get("HTTP_CONTENT_ENCODING", ""))
     if not compressed and (incoming.declared_bytes or 0) > limit_bytes:
-        raise refusal
+        raise body_too_large(too_large, limit_bytes=limit_bytes)
     pieces = incoming.pieces()
     # Pages of its own: they are taken as they are filled, and go back to the system with the last view of them,
     # where the allocator would keep some 30 MB for each thread that ever served a large body.
     buffer = mmap.mmap(-1, limit_bytes)
+    try:
+        decoded = _gunzipped(pieces, limit_bytes=limit_bytes) if compressed else pieces
+        size = _fill(buffer, decoded, too_large=too_large)
+    except BaseException:
+        buffer.close()  # now, not when the error's frames are collected
+        raise
+    return memoryview(buffer)[:size]
+
+
+def _fill(buffer: mmap.mmap, pieces: Iterator[bytes], *, too_large: type[ApiError]) -> int:
+    """How many bytes there are."""
     size = 0
-    for piece in _gunzipped(pieces, limit_bytes=limit_bytes) if compressed else pieces:
-        if size + len(piece) > limit_bytes:
-            raise refusal
+    for piece in pieces:
+        if size + len(piece) > len(buffer):
+            raise body_too_large(too_large, limit_bytes=len(buffer))
         buffer[size : size + len(piece)] = piece
         size += len(piece)
-    return memoryview(buffer)[:size]
+    return size
 
 
 def body_too_large(error: type[ApiError], *, limit_bytes: int) -> ApiError:
