@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import zlib
+from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -165,7 +166,12 @@ def test_no_connection_is_left_after_a_request(watched: Watched, end: str) -> No
         else:
             Exchange("/stream", on_part=lambda _: end == "whole").run()
     wait_until(lambda: sessions() <= before, lambda: f"{sessions() - before} are left")
+    wait_until(no_body_is_left, lambda: "a body's file is still referred to")
+
+
+def no_body_is_left() -> bool:
     gc.collect()
+    return not any(isinstance(each, SpooledTemporaryFile) for each in gc.get_objects())
 
 
 def sessions() -> set[int]:

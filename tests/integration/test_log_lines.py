@@ -33,12 +33,14 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """What the handler of the settings writes, which holds on to the stderr that it has met first."""
+    """What the handler of the settings writes; that one itself holds on to the stderr that it has met first."""
     (handler,) = [each for each in logging.getLogger().handlers if type(each) is logging.StreamHandler]
     stream = io.StringIO()
-    before = handler.setStream(stream)
+    beside = logging.StreamHandler(stream)
+    beside.setFormatter(handler.formatter)
+    logging.getLogger().addHandler(beside)
     yield stream
-    handler.setStream(before)
+    logging.getLogger().removeHandler(beside)
 
 
 def line_about(written: io.StringIO, words: str) -> str:
