@@ -42,7 +42,9 @@ def request_id(get_response: Handler) -> Handler:
             logs.request_id.reset(token)
         if isinstance(response, StreamingHttpResponse) and not response.is_async:
             parts = _streamed_under(identifier, iter(response))
-            response.streaming_content = one_by_one(parts) if isinstance(request, ASGIRequest) else parts
+            response.streaming_content = (
+                one_by_one(parts, request) if isinstance(request, ASGIRequest) else parts
+            )
         return response
 
     return with_request_id

@@ -18,6 +18,8 @@ from batches.body import DROP_SECONDS, largest_sent_bytes
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 
+    from django.core.handlers.asgi import ASGIRequest
+
     # https://asgi.readthedocs.io/en/latest/specs/main.html#applications
     Message = Mapping[str, Any]
     Receive = Callable[[], Awaitable[Message]]
@@ -84,14 +86,19 @@ class BoundedBody:
         return None
 
 
-async def one_by_one(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
+async def one_by_one(parts: Iterator[bytes], request: ASGIRequest) -> AsyncIterator[bytes]:
     """Each part is made in the request's thread, when the server has taken the one before.
 
-    Django closes what the view gave it with the response, in that thread, also when the client has left.
+    Django closes what the view gave it with the response, in that thread, also when the client has left. Of a stream
+    that breaks off it would leave the file of the request's body open.
     """
     take = sync_to_async(_next)
-    while (part := await take(parts)) is not None:
-        yield part
+    try:
+        while (part := await take(parts)) is not None:
+            yield part
+    except Exception:
+        request._stream.close()
+        raise
 
 
 def _next(parts: Iterator[bytes]) -> bytes | None:
