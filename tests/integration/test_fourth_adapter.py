@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from pathlib import Path
@@ -37,6 +38,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
     names: dict[str, Any] = {}
     exec(compile(code, str(PAGE), "exec"), names)
     adapter: Adapter = names["ADAPTER"]
+    importlib.import_module("relaybatch.urls")  # what is made of the registry at import must not have this one
     monkeypatch.setitem(ADAPTERS, adapter.name, adapter)
     return adapter
 
