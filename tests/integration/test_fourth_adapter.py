@@ -38,7 +38,9 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
     names: dict[str, Any] = {}
     exec(compile(code, str(PAGE), "exec"), names)
     adapter: Adapter = names["ADAPTER"]
-    importlib.import_module("relaybatch.urls")  # what is made of the registry at import must not have this one
+    importlib.import_module(
+        "relaybatch.urls"
+    )  # what is made of the registry at import must not have this one
     monkeypatch.setitem(ADAPTERS, adapter.name, adapter)
     return adapter
 
