@@ -13,7 +13,9 @@ UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-has
 	--no-emit-index-url --no-header --no-annotate
 # For who reads the settings and connects to nothing in them: the type checker, the schema, the chaos.
 FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
-PYTEST := $(BIN)/python -m pytest -q -n auto --dist worksteal
+PYTEST := $(BIN)/python -m pytest -q --dist worksteal
+# Many tests wait for processes to start: one more at a time than there are processors.
+AT_ONCE = $(shell $(BIN)/python -c "import os; print((os.cpu_count() or 1) + 1)")
 
 help:
 	@echo "make run     a demo on this machine, with servers of its own, until Ctrl-C"
@@ -34,19 +36,19 @@ run: install
 
 test: lint types
 	@echo "tests: on a private PostgreSQL and Redis"
-	@$(PYTEST) --ignore=tests/endurance
+	@$(PYTEST) -n $(AT_ONCE) --ignore=tests/endurance
 
 test-endurance: install
 	@echo "tests: minutes of outages, hangs, crowds, limits and chaos"
-	@$(PYTEST) tests/endurance
+	@$(PYTEST) -n auto tests/endurance
 
 test-sdks: install
 	@echo "clients: each in an environment of its own, kept in ~/.cache/relaybatch-sdks"
-	@$(PYTEST) tests/sdks/each_client.py
+	@$(PYTEST) -n auto tests/sdks/each_client.py
 
 check: lint types
 	@echo "tests: the fast ones"
-	@$(PYTEST) tests/unit tests/architecture
+	@$(PYTEST) -n auto tests/unit tests/architecture
 
 test-browser: install
 	@echo "tests: the admin in a browser"
