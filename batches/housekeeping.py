@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from batches.chores import attempt
@@ -136,8 +136,9 @@ def _remove(batch_id: uuid.UUID) -> None:
         return
     while _deleted_items(batch_id):
         pass
-    forget_batch(batch_id)
-    Batch.objects.filter(id=batch_id).delete()
+    with transaction.atomic():  # who keeps a late event of it holds the row meanwhile
+        Batch.objects.filter(id=batch_id).delete()
+        forget_batch(batch_id)
 
 
 def _deleted_items(batch_id: uuid.UUID) -> int:

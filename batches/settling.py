@@ -18,8 +18,11 @@ from routing.failures import Failure
 from routing.faults import reach
 from usage.ledger import event_ctes, parameters, record
 from usage.models import UsageEvent
+from usage.totals import forget_batch
 
 if TYPE_CHECKING:
+    import uuid
+
     from batches.claims import Claim
     from usage.events import EventDraft
 
@@ -90,10 +93,10 @@ def settle(claim: Claim, settlement: Settlement) -> bool:
         if _settled_shared(_WAIT, claim, settlement):
             return True
         # The fence is lost, or the batch was cancelled meanwhile: then the item is over.
-        return _finish_alone(claim, _cancelled(settlement)) or _keep_late_usage(settlement)
+        return _finish_alone(claim, _cancelled(settlement)) or _keep_late_usage(claim, settlement)
     if _settled_shared(_FINISH_ONE_OF_MANY, claim, settlement):
         return True
-    return _finish_alone(claim, settlement) or _keep_late_usage(settlement)
+    return _finish_alone(claim, settlement) or _keep_late_usage(claim, settlement)
 
 
 def _cancelled(settlement: Settlement) -> Settlement:
@@ -125,13 +128,24 @@ def _finish_alone(claim: Claim, settlement: Settlement) -> bool:
     return settled
 
 
-def _keep_late_usage(settlement: Settlement) -> bool:
+def _keep_late_usage(claim: Claim, settlement: Settlement) -> bool:
     """Always false: the item was not settled by this call."""
     event = settlement.event
     used_tokens = event is not None and bool(event.input or event.output)
     if event and used_tokens and not UsageEvent.objects.filter(id=event.id).exists():
-        record(event.as_late())
+        _record_late(claim.batch_id, event.as_late())
     return False
+
+
+def _record_late(batch_id: uuid.UUID, event: EventDraft) -> None:
+    """A batch that was removed meanwhile has no total any more. One that is just being removed is waited for."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT FROM batches_batch WHERE id = %s FOR KEY SHARE", [batch_id])
+            is_there = cursor.rowcount == 1
+        record(event)
+        if not is_there:
+            forget_batch(batch_id)
 
 
 def _parameters(claim: Claim, settlement: Settlement) -> dict[str, Any]:

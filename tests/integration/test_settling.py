@@ -10,6 +10,8 @@ import pytest
 from batches.attempts import lost
 from batches.cancel import cancel_batch, expire_batch
 from batches.claims import Claim, claim_item
+from batches.delete import delete_batch
+from batches.housekeeping import Housekeeping
 from batches.models import Batch, BatchItem, ItemState
 from batches.settling import Settlement, settle
 from batches.verdict import failed
@@ -19,8 +21,9 @@ from routing.failures import Failure
 from tests.catalog import make_catalog
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
+from usage.checking import compare
 from usage.events import draft_event
-from usage.models import UsageEvent
+from usage.models import UsageEvent, UsageTotal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +98,34 @@ def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNam
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.error_code, item.response_length) == ("discarded", "worker_lost", None)
     assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
+
+
+def test_late_usage_of_a_batch_that_is_gone_leaves_it_no_total(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog)
+    claim = claims_of(batch)[0]
+    assert settle(claim, failed(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+    delete_batch(Batch.objects.get(id=batch.id))
+    Housekeeping().tidy()
+    assert not Batch.objects.exists()
+    assert not settle(claim, completed(claim))
+    assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
+    assert not UsageTotal.objects.filter(scope__startswith="batch:").exists()
+    assert not compare().differences
+
+
+def test_late_usage_and_the_removal_of_its_batch_at_once_leave_no_total(catalog: SimpleNamespace) -> None:
+    for _ in range(10):
+        batch = submit(catalog)
+        claim = claims_of(batch)[0]
+        assert settle(claim, failed(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+        delete_batch(Batch.objects.get(id=batch.id))
+        both: list[Callable[[], object]] = [
+            Housekeeping().tidy,
+            functools.partial(settle, claim, completed(claim)),
+        ]
+        all_at_once(both)
+    assert UsageEvent.objects.filter(late=True).count() == 10
+    assert not UsageTotal.objects.filter(scope__startswith="batch:").exists()
 
 
 def test_settling_again_after_a_commit_that_was_not_heard_adds_nothing(catalog: SimpleNamespace) -> None:
