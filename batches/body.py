@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 STEP_BYTES = 1 << 18
-# A list of 50,000 items by `idx` or by long ids.
-LARGEST_SELECTION_BYTES = 33_554_432
+# A list of 50,000 items by `idx`, or by ids of 150 bytes.
+LARGEST_SELECTION_BYTES = 8_388_608
 # For the rest of a body that was refused.
 DROP_SECONDS = 10
 _STATE = "relaybatch.incoming"

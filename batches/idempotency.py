@@ -56,8 +56,8 @@ def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: b
 def _answer(row: IdempotencyKey, idempotency: Idempotency) -> AnsweredEarlier:
     if bytes(row.body_hash) != idempotency.body_hash:
         raise Conflict(
-            "This Idempotency-Key was used with another request body within the last 24 hours; "
-            "send the same body, or another key.",
+            "This Idempotency-Key was used with another request (path and body) within the last 24 hours; "
+            "send the same request, or another key.",
             code="idempotency_conflict",
         )
     return AnsweredEarlier(status=row.status, body=bytes(row.answer))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from django.db.models import Q
 
 from batches.accept import accept_batch
 from batches.models import BatchItem, ItemState
+from batches.models.item import FAILED
 from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
 from batches.strict_json import decode_object, is_too_deep, too_deep
 from batches.submission import Submission
@@ -50,6 +50,9 @@ class _Failed:
     custom_id: str | None
     offset: int
     length: int
+
+
+_FIELDS = ("custom_id", "request_offset", "request_length")
 
 
 def read_selection(body: Text) -> Selection:
@@ -125,13 +128,16 @@ def _recorded_credential(batch: Batch) -> Credential:
 
 
 def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
-    codes = _listed(selection.error_code)
-    wanted = Q(error_code__in=codes) if codes is not None else Q(state=ItemState.DISCARDED)
-    for field, values in (("idx", _listed(selection.idx)), ("custom_id", _listed(selection.custom_id))):
-        if values is not None:
-            wanted &= Q(**{f"{field}__in": values})
-    rows = BatchItem.objects.of(batch).filter(wanted, finished_at__isnull=False)
-    return [_Failed(*row) for row in rows.values_list("custom_id", "request_offset", "request_length")]
+    """Chosen here and not by the database, to which a caller's list of any length would be sent."""
+    codes, idxs, custom_ids = map(_set, (selection.error_code, selection.idx, selection.custom_id))
+    rows = BatchItem.objects.of(batch).filter(FAILED).values_list("idx", "state", "error_code", *_FIELDS)
+    return [
+        _Failed(custom_id, *place)
+        for idx, state, code, custom_id, *place in rows
+        if (state == ItemState.DISCARDED if codes is None else code in codes)
+        and (idxs is None or idx in idxs)
+        and (custom_ids is None or custom_id in custom_ids)
+    ]
 
 
 def _requests(batch: Batch, failed: Sequence[_Failed]) -> list[memoryview]:
@@ -149,9 +155,6 @@ def _lifetime_seconds(batch: Batch) -> int | None:
     return int((batch.expires_at - batch.created_at).total_seconds()) if batch.expires_at else None
 
 
-def _listed(value: list[str] | str | list[int] | int | None) -> Sequence[str | int] | None:
-    if value is None:
-        return None
-    values: Sequence[str | int] = value if isinstance(value, list) else [value]
-    # No stored text has this character, and PostgreSQL refuses to look for it.
-    return [one for one in values if "\0" not in str(one)]
+def _set(value: list[str] | str | list[int] | int | None) -> frozenset[str | int] | None:
+    """None where nothing was chosen."""
+    return None if value is None else frozenset(value if isinstance(value, list) else [value])

@@ -9,6 +9,8 @@ from __future__ import annotations
 import codecs
 import re
 import sys
+from array import array
+from itertools import accumulate
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
@@ -33,6 +35,11 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
 
 # Python 3.11 lets a decoder nest as deep as its own calls. What calls the decoder takes less than the rest.
 sys.setrecursionlimit(max(sys.getrecursionlimit(), MAX_DEPTH + 1000))
+
+# One level up, and one down (-1 as a signed byte).
+_UP, _DOWN = b"\x01", b"\xff"
+_STEPS = bytes.maketrans(b"[{]}", _UP * 2 + _DOWN * 2)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 T = TypeVar("T")
 Text: TypeAlias = bytes | bytearray | memoryview
@@ -60,14 +67,29 @@ def is_too_deep(text: Text, *, around: int) -> bool:
     if len(text) <= MAX_DEPTH or opening_brackets(text) <= MAX_DEPTH - around:
         return False
     depth = around
-    for mark in tokens(text):
-        if mark in b"[{":
-            depth += 1
-            if depth > MAX_DEPTH:
-                return True
-        elif mark in b"]}":
-            depth -= 1
+    for marks in _brackets(text):
+        if depth + max(accumulate(array("b", marks)), default=0) > MAX_DEPTH:
+            return True
+        depth += marks.count(_UP) - marks.count(_DOWN)
     return False
+
+
+def _brackets(text: Text) -> Iterator[bytes]:
+    """Those outside of strings, `_UP` for one that opens and `_DOWN` for one that closes; a piece at a time.
+
+    By the interpreter's own loops alone: millions of brackets are a caller's to send, and each would take a step of
+    ours.
+    """
+    view, start, in_string = memoryview(text), 0, False
+    while start < len(view):
+        end = start + STEP_BYTES
+        piece = bytes(view[start:end])
+        while (len(piece) - len(piece.rstrip(b"\\"))) % 2 and end < len(view):  # an escape is not cut in two
+            piece, end = bytes(view[start : end + 1]), end + 1
+        start = end
+        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        yield b"".join(parts[in_string::2]).translate(_STEPS, _NO_BRACKETS)
+        in_string ^= len(parts) % 2 == 0
 
 
 def opening_brackets(text: Text) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from redis import ConnectionPool
+from redis.exceptions import RedisError
 
 from relaybatch import env
 
@@ -59,7 +60,13 @@ def _is_redis(parts: SplitResult) -> bool:
         return (
             not parts.hostname and len(parts.path) > 1 and re.fullmatch(r"(db=\d+)?", parts.query) is not None
         )
-    return parts.scheme in ("redis", "rediss") and bool(parts.hostname) and _is_number(parts.path)
+    # Of a number in both places, the client would take one and Celery the other.
+    return (
+        parts.scheme in ("redis", "rediss")
+        and bool(parts.hostname)
+        and _is_number(parts.path)
+        and "db" not in parse_qs(parts.query, keep_blank_values=True)
+    )
 
 
 def _is_number(path: str) -> bool:
@@ -71,7 +78,7 @@ def _client_takes(url: str) -> bool:
     """Nothing is connected here: the connection is made as an object only."""
     try:
         ConnectionPool.from_url(url).make_connection()
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, RedisError):
         return False
     return True
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+_DIGITS = re.compile(r"[0-9]{1,20}")
+
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
 # Standard or for URLs, and its padding may be missing.
@@ -89,10 +91,10 @@ def master_keys(name: str, value: str) -> str:
 
 def _integer(name: str, default: str, *, minimum: int, maximum: int, or_word: str = "") -> int:
     form = f"a whole number from {minimum} to {maximum}{or_word and f', or {or_word}'}"
-    try:
-        value = int(text(name, default))
-    except ValueError as error:
-        raise wrong(name, form) from error
+    digits = text(name, default)
+    if not _DIGITS.fullmatch(digits):
+        raise wrong(name, form)
+    value = int(digits)
     if not minimum <= value <= maximum:
         raise wrong(name, form)
     return value

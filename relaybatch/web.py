@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from relaybatch import env
 from relaybatch.starting import one_line_if_wrong
 
 MOST_PROCESSES = 1024
+CONFIGURATION = Path(__file__).resolve().parents[1] / "gunicorn.conf.py"
 
 
 def main() -> None:
@@ -19,7 +21,8 @@ def main() -> None:
         processes = env.optional_integer("WEB_CONCURRENCY", minimum=1, maximum=MOST_PROCESSES)
     if processes is None:
         os.environ.pop("WEB_CONCURRENCY", None)
-    os.execvp("gunicorn", ["gunicorn", "relaybatch.wsgi", *sys.argv[1:]])  # noqa: S606, S607 -- as in a Procfile
+    server = [sys.executable, "-m", "gunicorn", "--config", str(CONFIGURATION), "relaybatch.wsgi"]
+    os.execv(sys.executable, [*server, *sys.argv[1:]])  # noqa: S606 -- as a Procfile's line would
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d+)?", re.ASCII)
 def retry_after_seconds(value: str | None, *, date: str | None) -> float | None:
     """Seconds from 0 to 900. None without the header; 0 for what is past, negative or unreadable.
 
-    `date`: the answer's own Date header, against which a date is read. Of both clocks, neither may be ours.
+    `date`: the answer's own Date header, against which a date is read; without a readable one, this machine's clock.
     """
     if value is None:
         return None

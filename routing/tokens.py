@@ -24,7 +24,6 @@ ISSUER = "relaybatch"
 ALGORITHM = "EdDSA"
 DEFAULT_TTL_SECONDS = 3_600
 MAX_TTL_SECONDS = 86_400
-# Between the clocks of machines that sign and that verify.
 # Ours have about 500; what a stranger sends is not parsed at any length.
 MAX_LENGTH = 2_000
 KEPT_AFTER_EXPIRY = timedelta(days=1)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from batches.models.batch import BatchQuerySet
     from batches.snapshots import Snapshot
     from batches.submission import Submission
+    from usage.parameters import Parameters
     from usage.totals import Total
 
 LIST_MOST = 100
@@ -76,11 +77,23 @@ class Chat:
 
     def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
         limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        # OpenAI's clients say `after`; those of the twin collection page as there.
-        after = "after" if asked.parameters.text("after") is not None else "after_id"
-        page = asked_page(owned, asked.parameters, limit=limit, after=after, before="before_id")
+        page = asked_page(
+            owned, asked.parameters, limit=limit, after=_word_for_after(asked.parameters), before="before_id"
+        )
         data = [shown_batch(snapshot, asked) for snapshot in snapshots_of(page.batches)]
         return json_answer({"object": "list", "data": data, **page.ends, "has_more": page.has_more})
+
+
+def _word_for_after(parameters: Parameters) -> str:
+    """OpenAI's, or that of the twin collection."""
+    given = [name for name in ("after", "after_id") if parameters.text(name) is not None]
+    if len(given) == 2:
+        raise InvalidRequest(
+            "`after` and `after_id` are one and the same: send one.",
+            code="conflicting_fields",
+            param="after_id",
+        )
+    return given[0] if given else "after"
 
 
 def shown_batch(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from msgspec import UNSET, Raw, UnsetType
 
 from batches.strict_json import (
     MAX_DEPTH,
-    TOKENS_TO_SEARCH,
     Text,
     decode_object,
     is_too_deep,
@@ -20,6 +19,8 @@ from batches.strict_json import (
 )
 from relaybatch.errors import InvalidRequest
 
+# To tell how many elements there are, where it is about naming more bad items than the first one.
+TOKENS_TO_COUNT = 1_000_000
 # Commas in `requests`, of any depth: up to so many, the list is short enough to be cut without looking.
 SURELY_FEW = 200_000
 
@@ -107,7 +108,7 @@ def _require_few_objects(text: memoryview, *, at_most: int) -> None:
 
 
 def _is_surely_short(text: memoryview, *, at_most: int) -> bool:
-    """Whether the list has at most so many elements, whatever they are. False where telling would take seconds."""
+    """Whether the list has at most so many elements, whatever they are. False where telling would take a second."""
     depth = elements = 0
     for count, mark in enumerate(tokens(text)):
         if mark in b"[{":
@@ -116,7 +117,7 @@ def _is_surely_short(text: memoryview, *, at_most: int) -> bool:
             depth -= 1
         elif mark == b"," and depth == 1:
             elements += 1
-        if elements >= at_most or count > TOKENS_TO_SEARCH:
+        if elements >= at_most or count > TOKENS_TO_COUNT:
             return False
     return True
 

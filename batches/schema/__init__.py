@@ -41,9 +41,8 @@ LIST = extend_schema(
     parameters=[
         OpenApiParameter("dialect", str, enum=["chat", "relay"], default="chat"),
         OpenApiParameter("limit", int, description="1 to 100, 20 when left out."),
-        OpenApiParameter(
-            "after", str, description="chat: only batches older than this one; also `after_id`."
-        ),
+        OpenApiParameter("after", str, description="chat: only batches older than this one."),
+        OpenApiParameter("after_id", str, description="chat: the same in the words of Message Batches."),
         OpenApiParameter("before_id", str, description="chat: only batches just newer than this one."),
         OpenApiParameter("cursor", str, description="relay: the `next_cursor` of an earlier answer."),
     ],

@@ -256,6 +256,7 @@ class TestChatList:
         assert self.page(client, rows, f"?after_id={b}") == ([a], False)
         assert self.page(client, rows, f"?limit=1&before_id={a}") == ([b], True)
         get(client, rows, f"{CHAT.path}?after={a}&before_id={a}", status=400)
+        get(client, rows, f"{CHAT.path}?after={a}&after_id={a}", status=400)
         assert len(get(client, rows, f"{CHAT.path}?dialect=relay")["batches"]) == 1
 
     def test_a_page_takes_the_same_queries_for_any_number(

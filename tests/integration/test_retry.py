@@ -6,6 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from batches.delete import delete_batch
 from batches.models import Batch, BatchItem
@@ -106,6 +108,15 @@ def test_nothing_that_failed_is_refused(
 ) -> None:
     answer = retry(client, batch, catalog, selection)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "nothing_failed")
+
+
+def test_a_list_far_longer_than_the_batch_is_no_work_of_the_databases(
+    client: Client, batch: Batch, catalog: SimpleNamespace
+) -> None:
+    with CaptureQueriesContext(connection) as queries:
+        answer = retry(client, batch, catalog, {"idx": list(range(500_000))})
+    assert requests_of(answer) == [chat_body("item 1"), chat_body("item 2")]
+    assert max(len(query["sql"]) for query in queries) < 10_000
 
 
 @pytest.mark.parametrize(

@@ -95,6 +95,28 @@ def test_as_many_levels_as_are_said_are_read() -> None:
     assert len(cut_requests(read_wire(text), at_most=9)) == 1
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, 7, 1 << 20])
+def test_depth_is_that_outside_of_strings_however_the_text_is_cut(
+    monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    monkeypatch.setattr("batches.strict_json.STEP_BYTES", step)
+    monkeypatch.setattr("batches.strict_json.MAX_DEPTH", 9)
+    strings = [b'"[[["', rb'"\\"', rb'"\"[["', rb'"\\\"{{"', rb'"\\\\"', b'""', rb'"\u005b["', b'"a]]]]"']
+    for around in range(3):
+        for string in strings:
+            inside = b",".join([string, b"[]", b"{}", string, b'{"k":[]}', string])
+            deepest = 9 - around
+            for levels, too_deep in ((deepest - 2, False), (deepest - 1, True)):
+                text = b"[" * levels + inside + b"]" * levels
+                assert is_too_deep(text, around=around) == too_deep, (string, levels)
+
+
+def test_millions_of_brackets_are_measured() -> None:
+    text = b'{"x":[' + b"[],{}," * 4_000_000 + b"1]}"
+    assert not is_too_deep(text, around=0)
+    assert is_too_deep(text[:-2] + b"," + b"[" * 1000 + b"]" * 1000 + b"]}", around=0)
+
+
 def test_nesting_in_an_ignored_member_is_refused_too() -> None:
     assert "nested too deep" in refusal(b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").message
 
