@@ -115,7 +115,7 @@ def test_a_rotated_value_goes_on_until_its_grace_is_over(rows: SimpleNamespace, 
     rotated = time.monotonic()
     item, last = running.run_until_refused()
     assert item.error_code == "credential_rotated"
-    assert 0 < last - rotated < 1.5
+    assert 0.5 < last - rotated < 1.5
 
 
 def test_a_token_stops_at_the_second_of_its_expiry(rows: SimpleNamespace, upstream: Upstream) -> None:
@@ -124,7 +124,7 @@ def test_a_token_stops_at_the_second_of_its_expiry(rows: SimpleNamespace, upstre
     expires_at = InferenceToken.objects.get().expires_at
     assert item.error_code == "credential_expired"
     assert item.started_at
-    assert timedelta(seconds=-0.1) < item.started_at - expires_at < timedelta(seconds=10)
+    assert timedelta(seconds=-0.1) < item.started_at - expires_at < timedelta(seconds=1)
 
 
 def start(rows: SimpleNamespace, upstream: Upstream) -> Running:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 
-# Far beyond the deadlines here, far below those of a call that nothing ends.
-LONG_SECONDS = 10
+# How soon after its deadline, or a cut, a call is over and its slot free: what is promised, not what is usual.
+FREE_SECONDS = 2
 SLOW_HEADERS = b"HTTP/1.1 200 OK\r\nX-Slow: "
 
 
@@ -88,12 +88,12 @@ def test_the_deadline_is_total_whatever_the_upstream_does(
     began = time.monotonic()
     outcome = send(call_of(catalog, seconds=0.5))
 
-    assert 0.5 <= time.monotonic() - began < LONG_SECONDS
+    assert 0.5 <= time.monotonic() - began < 0.5 + FREE_SECONDS
     assert outcome.failure is not None
     assert (outcome.failure.code, outcome.failure.retryable) == ("timeout", True)
     assert outcome.failure.message == "timed out after 0.5 s"
     assert (outcome.sent, outcome.keys_tried) == (True, 1)
-    assert 100 <= outcome.upstream_ms < LONG_SECONDS * 1000
+    assert 100 <= outcome.upstream_ms < 1500
 
 
 def test_the_deadline_is_total_over_keys(upstream: Upstream, catalog: SimpleNamespace) -> None:
@@ -101,7 +101,7 @@ def test_the_deadline_is_total_over_keys(upstream: Upstream, catalog: SimpleName
     began = time.monotonic()
     outcome = send(call_of(catalog, seconds=0.6))
 
-    assert 0.6 <= time.monotonic() - began < LONG_SECONDS
+    assert 0.6 <= time.monotonic() - began < 0.5 + FREE_SECONDS
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"
     assert outcome.keys_tried == 2
@@ -116,7 +116,7 @@ def test_a_connect_or_a_handshake_that_hangs_ends_at_the_deadline(
         began = time.monotonic()
         outcome = send(call_of(catalog, seconds=0.5))
 
-    assert 0.5 <= time.monotonic() - began < LONG_SECONDS
+    assert 0.5 <= time.monotonic() - began < 0.5 + FREE_SECONDS
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"
     assert not outcome.sent
@@ -167,9 +167,10 @@ def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNam
         upstream.wait_for(lambda up: up.inside == 1)
         threading.Event().wait(0.1)  # Until it has read what came: nothing that can be seen tells when.
 
-    Cutter(call.line, reason="cancelled", when=once_it_waits)
+    cutter = Cutter(call.line, reason="cancelled", when=once_it_waits)
     outcome = send(call)
 
+    assert time.monotonic() - cutter.at < FREE_SECONDS
     assert outcome.failure is not None
     assert (outcome.failure.code, outcome.failure.retryable) == ("cancelled", False)
     assert outcome.failure.message == "cancelled while running"
@@ -184,9 +185,10 @@ def test_a_cut_ends_a_connect_and_a_handshake_too(catalog: SimpleNamespace, sche
     with port_that_does_not_answer() if scheme == "http" else port_without_a_handshake() as port:
         point_host_at(catalog, f"{scheme}://127.0.0.1:{port}")
         call = call_of(catalog)
-        Cutter(call.line, reason="worker_stopped", when=lambda: threading.Event().wait(0.3))
+        cutter = Cutter(call.line, reason="worker_stopped", when=lambda: threading.Event().wait(0.3))
         outcome = send(call)
 
+    assert time.monotonic() - cutter.at < FREE_SECONDS
     assert outcome.failure is not None
     assert outcome.failure.code == "worker_lost"
     assert "worker lost" in outcome.failure.message
@@ -199,8 +201,10 @@ def test_a_cut_ends_the_wait_between_two_dials(catalog: SimpleNamespace) -> None
     point_host_at(catalog, f"http://127.0.0.1:{port}")
     call = call_of(catalog)
     Cutter(call.line, reason="timeout", when=lambda: threading.Event().wait(0.05))
+    began = time.monotonic()
     outcome = send(call)
 
+    assert time.monotonic() - began < FREE_SECONDS
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"
 
@@ -225,6 +229,6 @@ def test_an_upstream_that_does_not_read_holds_no_call_beyond_its_deadline(catalo
         began = time.monotonic()
         outcome = send(call_of(catalog, body=body, seconds=0.8))
 
-    assert time.monotonic() - began < LONG_SECONDS
+    assert time.monotonic() - began < FREE_SECONDS
     assert outcome.failure is not None
     assert outcome.failure.code == "timeout"

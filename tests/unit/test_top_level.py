@@ -106,4 +106,4 @@ def test_ten_megabytes_in_one_string_are_passed_over_in_one_go(piece: bytes) -> 
     started = time.monotonic()
 
     assert with_model(body, "y").endswith(b'"model":"y"}')
-    assert time.monotonic() - started < 20, "seeking byte by byte, or back, takes minutes"
+    assert time.monotonic() - started < 2, "seeking byte by byte, or back, takes minutes"
