@@ -169,6 +169,8 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
+        # It writes what it cannot read of an upstream's headers into its lines.
+        "urllib3": {"level": "CRITICAL"},
         # It writes an exception's message into its line; a task that breaks off is told by batches.tasks.
         "celery.app.trace": {"level": "CRITICAL"},
     },

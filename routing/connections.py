@@ -1,16 +1,14 @@
-"""Connections to upstreams: one pool for each thread, on sockets that another thread may cut.
+"""Connections to upstreams, on sockets that another thread may cut.
 
-`requests` and `urllib3` do the HTTP. This file changes how a connection is dialled, how long it may lie idle, and
-how long a read may take: until the deadline of the call, whatever the upstream does in between.
+`requests` and `urllib3` do the HTTP. This file changes how a connection is dialled, and what becomes of it between two
+requests (routing/idle_connections.py); how an answer is read from it stands in routing/http_answer.py.
 """
 
 from __future__ import annotations
 
 import functools
-import io
 import threading
 import time
-from http.client import HTTPResponse
 from typing import TYPE_CHECKING, Any
 
 import certifi
@@ -22,130 +20,52 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from routing.dialling import dial
 from routing.faults import reach
+from routing.http_answer import UpstreamAnswer
+from routing.idle_connections import IDLE, Place
+from routing.trip import current_trip, trip_if_any
 
 if TYPE_CHECKING:
     import socket
     import ssl
 
-    from routing.call import Line
-
-MAX_IDLE_SECONDS = 4.0
-"""Upstreams close idle connections after five seconds or more; a request must not meet that moment."""
+    from routing.trip import Trip
 
 _POOLS_PER_THREAD = 32
-
-
-class Trip:
-    """One request on its way. `connected`: there is a connection, TLS included. `sent`: bytes may have left.
-
-    `trouble`: why no connection could be made, in a few words.
-    """
-
-    def __init__(self, *, line: Line, deadline: float) -> None:
-        self.line = line
-        self.deadline = deadline
-        self.connected = False
-        self.sent = False
-        self.trouble = ""
-        self._held: socket.socket | None = None
-        self._adopted = False
-
-    def hold(self, held: socket.socket) -> None:
-        """The socket by which the line can cut this request from now on."""
-        self._close_adopted()
-        self._held = held
-        self.line.attach(held)
-
-    def adopt(self, held: socket.socket) -> bool:
-        """When the connection lets go of the socket in use, it is kept, and closed at the end of the trip.
-
-        For an answer that ends with its connection, http.client closes the connection before the body is read.
-        """
-        self._adopted = self._adopted or held is self._held
-        return held is self._held
-
-    def remaining(self) -> float:
-        """Seconds, more than zero. Raises TimeoutError when there are none."""
-        seconds = self.deadline - time.monotonic()
-        if seconds <= 0:
-            raise TimeoutError("the deadline of the call")
-        return seconds
-
-    def __enter__(self) -> Trip:
-        _thread.trip = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        _thread.trip = None
-        self.line.detach()
-        self._close_adopted()
-
-    def _close_adopted(self) -> None:
-        if self._adopted and self._held is not None:
-            self._held.close()
-        self._adopted = False
+_PIECE_BYTES = 262_144
 
 
 class _OfThread(threading.local):
-    trip: Trip | None = None
     transport: Transport | None = None
 
 
 _thread = _OfThread()
 
 
-def _trip() -> Trip:
-    if _thread.trip is None:
-        raise RuntimeError("a connection is used outside a Trip")
-    return _thread.trip
-
-
 def transport() -> Transport:
-    """This thread's own: its connections are used by no other thread."""
+    """This thread's own; the connections are those of the process."""
     if _thread.transport is None:
         _thread.transport = Transport(pool_connections=_POOLS_PER_THREAD, pool_maxsize=1)
     return _thread.transport
 
 
-class _TimedReader(io.RawIOBase):
-    """Reads from a socket until the deadline of the trip: a byte a second does not begin the time anew."""
-
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, trip: Trip) -> None:
-        self._raw = raw
-        self._sock = sock
-        self._trip = trip
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._trip.remaining())
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
+class AnsweredEarly(OSError):  # noqa: N818
+    """Bytes came on a used connection before the request was written out: they are somebody else's answer."""
 
 
-class _TimedResponse(HTTPResponse):
-    def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
-        super().__init__(sock, *args, **kwargs)
-        self.fp: Any = io.BufferedReader(_TimedReader(self.fp.detach(), sock, _trip()), 65_536)
-
-
-class _OnALine(HTTPConnection):
+class UpstreamConnection(HTTPConnection):
     """What both kinds of connection share: the line holds a second descriptor of the socket.
 
     A descriptor of its own, because TLS takes the first one over, and because shutting a TLS socket from another
     thread would make the thread that reads from it read plain bytes.
     """
 
-    response_class = _TimedResponse
-    idle_since = 0.0
+    response_class = UpstreamAnswer
+    place: Place
+    is_used = False
     _held: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
-        trip = _trip()
+        trip = current_trip()
         try:
             sock = dial(
                 (self._dns_host, self.port),
@@ -163,11 +83,11 @@ class _OnALine(HTTPConnection):
 
     def connect(self) -> None:
         super().connect()
-        _trip().connected = True
+        current_trip().connected = True
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Connects first, so that a connection that cannot be made is told from a request that got lost."""
-        trip = _trip()
+        trip = current_trip()
         if self.sock is None:
             self.connect()
         elif self._held is not None:
@@ -177,46 +97,77 @@ class _OnALine(HTTPConnection):
         trip.connected = trip.sent = True
         super().request(*args, **kwargs)
 
-    @property
-    def is_connected(self) -> bool:
-        idle = bool(self.idle_since) and time.monotonic() - self.idle_since > MAX_IDLE_SECONDS
-        return not idle and super().is_connected
+    def send(self, data: Any) -> None:
+        """In pieces, with a look before each whether an answer begins already."""
+        trip = current_trip()
+        if not trip.sent:  # to a proxy, on the way to the upstream
+            super().send(data)
+            return
+        view = memoryview(data)
+        for start in range(0, len(view), _PIECE_BYTES):
+            self._look_for_early_answer(trip)
+            super().send(view[start : start + _PIECE_BYTES])
+
+    def _look_for_early_answer(self, trip: Trip) -> None:
+        """A new TLS connection has session tickets to read: nothing is known of it before the first answer."""
+        if (isinstance(self, HTTPSConnection) and not self.is_used) or self.is_connected:
+            return
+        if self.is_used:
+            IDLE.distrust(self.place)
+            raise AnsweredEarly
+        trip.early = True
 
     def close(self) -> None:
         held, self._held = self._held, None
-        if held is not None and not (_thread.trip is not None and _thread.trip.adopt(held)):
+        trip = trip_if_any()
+        if held is not None and not (trip is not None and trip.adopt(held)):
             held.close()
-        self.idle_since = 0.0
         super().close()
 
 
-class _PlainConnection(_OnALine):
+class _PlainConnection(UpstreamConnection):
     pass
 
 
-class _TlsConnection(_OnALine, HTTPSConnection):
+class _TlsConnection(UpstreamConnection, HTTPSConnection):
     pass
 
 
-class _PlainPool(HTTPConnectionPool):
+class _SharedPool(HTTPConnectionPool):
+    """Takes its connections from those of the process, and gives them back there."""
+
+    def _get_conn(self, timeout: float | None = None) -> Any:  # noqa: ARG002
+        place = Place(self.scheme, self.host, self.port, str(self.proxy or ""))
+        connection: Any = IDLE.take(owner=current_trip().owner, place=place)
+        if connection is None:
+            connection = self._new_conn()
+            connection.place = place
+        return connection
+
+    def _put_conn(self, conn: Any) -> None:
+        """Called in the trip of the request, as soon as the answer is read or given up.
+
+        What lay behind it makes its upstream distrusted, whose connections are not kept.
+        """
+        trip = trip_if_any()
+        if conn is None or trip is None or conn.sock is None:
+            return
+        if trip.surplus:
+            IDLE.distrust(conn.place)
+        if trip.finished and not trip.early:
+            conn.is_used = True
+            trip.let_go()
+            IDLE.keep(conn, owner=trip.owner)
+        else:
+            conn.close()
+
+
+class _PlainPool(_SharedPool):
     ConnectionCls = _PlainConnection
 
-    def _put_conn(self, conn: Any) -> None:
-        _begin_idling(conn)
-        super()._put_conn(conn)
 
-
-class _TlsPool(HTTPSConnectionPool):
+class _TlsPool(_SharedPool, HTTPSConnectionPool):
     ConnectionCls = _TlsConnection
-
-    def _put_conn(self, conn: Any) -> None:
-        _begin_idling(conn)
-        super()._put_conn(conn)
-
-
-def _begin_idling(conn: _OnALine | None) -> None:
-    if conn is not None:
-        conn.idle_since = time.monotonic()
 
 
 class Transport(HTTPAdapter):

@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from http.client import HTTPException
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from requests import PreparedRequest
@@ -17,10 +17,13 @@ from requests.exceptions import ProxyError, SSLError
 from requests.utils import get_environ_proxies
 from urllib3.exceptions import DecodeError, HTTPError
 
-from routing.connections import Trip, transport
+from routing.connections import transport
 from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
 from routing.retry_after import retry_after_seconds
+
+if TYPE_CHECKING:
+    from routing.trip import Trip
 
 FIXED_HEADERS = {
     "Content-Type": "application/json",
@@ -86,6 +89,8 @@ def post(request: Request, *, trip: Trip, max_bytes: int, trust_env_proxies: boo
             raise_if_interrupted(trip)
             if not trip.connected:
                 raise NotConnected(trip.trouble or _trouble(error)) from None
+            if trip.status:
+                return Reply(status=trip.status, flaw="its headers cannot be read")
             return Reply(status=0, flaw="the connection was lost before an answer", lost=True)
 
 
@@ -125,6 +130,8 @@ class _Reading:
             return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="a content encoding that was not asked for")
         if str(self._raw.headers.get("content-type", "")).lower().startswith("text/event-stream"):
             return self._ended(limit=1, flaw="an event stream")
+        if self._trip.early:
+            return self._ended(limit=1, flaw="it came before the request was written out", lost=True)
         too_large = f"larger than {self._max_bytes} bytes"
         if (self._raw.length_remaining or 0) > self._max_bytes:
             return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw=too_large)
@@ -144,13 +151,13 @@ class _Reading:
             raise_if_interrupted(self._trip)
         return Reply(status=self._status, body=self._read.getvalue())
 
-    def _ended(self, *, limit: int, flaw: str) -> Reply:
+    def _ended(self, *, limit: int, flaw: str, lost: bool = False) -> Reply:
         """An answer of which only the beginning is of interest, and only if it is there."""
         try:
             self._stream(limit=limit)
         except _WHAT_HTTP_RAISES:
             raise_if_interrupted(self._trip)
-        return self._flawed(flaw)
+        return self._flawed(flaw, lost=lost)
 
     def _stream(self, *, limit: int) -> int:
         """Decodes until the end or until `limit` bytes are there; hangs up when more would come."""

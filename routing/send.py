@@ -12,7 +12,6 @@ from django.conf import settings
 from routing.adapters import ADAPTERS, Adapter
 from routing.answers import Unusable, tokens_of_answer, tokens_of_error
 from routing.call import Outcome, Target, Tokens
-from routing.connections import Trip
 from routing.exchange import Interrupted, NotConnected, Reply, Request, post
 from routing.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
 from routing.faults import reach
@@ -23,6 +22,7 @@ from routing.masking import without_secret
 from routing.names import printable
 from routing.requested import requested_model
 from routing.resolve import look_up
+from routing.trip import Trip
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -147,7 +147,7 @@ class _Attempt:
         return self._posted(request)
 
     def _posted(self, request: Request) -> Reply:
-        trip = Trip(line=self.call.line, deadline=self.deadline)
+        trip = Trip(line=self.call.line, deadline=self.deadline, owner=self.call.caller.owner)
         began = time.monotonic()
         try:
             reply = post(

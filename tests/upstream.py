@@ -98,7 +98,8 @@ Answer = Callable[[Exchange], None]
 class Upstream:
     """`inside`: requests being answered now; `max_inside`: the most at once so far.
 
-    `broken_handshakes`: with TLS, how many connections to close in place of a handshake.
+    `broken_handshakes`: with TLS, how many connections to close in place of a handshake. `before_body`: bytes to send
+    when the headers of a request are read, and its body is not.
     """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
@@ -108,6 +109,7 @@ class Upstream:
         self.inside = 0
         self.max_inside = 0
         self.broken_handshakes = 0
+        self.before_body: Callable[[], bytes] | None = None
         self._tls = tls
         self._script: deque[Answer] = deque()
         self._requests: list[Request] = []
@@ -233,6 +235,8 @@ class Upstream:
         while (line := stream.readline()) not in (b"\r\n", b"\n", b""):
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
+        if self.before_body is not None:
+            sock.sendall(self.before_body())
         body = stream.read(int(headers.get("content-length", "0")))
         return Request(0, connection, method, path, headers, body, time.monotonic())
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing import idle_connections
 from routing.call import Priced, PriceList, Tokens
 from routing.send import send
 from tests import upstream_answers as answers
@@ -61,8 +62,9 @@ def test_the_target_has_the_names_and_prices_of_where_the_call_went(catalog: Sim
 
 
 def test_only_the_headers_that_the_vendor_needs_go_upstream(
-    upstream: Upstream, catalog: SimpleNamespace
+    upstream: Upstream, catalog: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 0.0)
     call = call_of(catalog)
     send(call)
     send(call)

@@ -74,9 +74,13 @@ def failure_of(outcome: Outcome) -> Failure:
         pytest.param(answers.close(), "lost before an answer", id="closed"),
         pytest.param(answers.reset(), "lost before an answer", id="reset"),
         pytest.param(answers.raw(b"SSH-2.0-OpenSSH_9\r\n"), "lost before an answer", id="not HTTP"),
-        pytest.param(answers.raw(HEAD + b"X: " + b"y" * 100_000), "lost before an answer", id="long header"),
+        pytest.param(answers.raw(HEAD), "lost before an answer", id="closed within the headers"),
+        pytest.param(answers.raw(HEAD + b"X: y\r\n"), "lost before an answer", id="closed behind a header"),
+        pytest.param(answers.raw(HEAD + b"X: " + b"y" * 100_000), "headers cannot be read", id="long header"),
         pytest.param(
-            answers.raw(HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"), "lost", id="two lengths"
+            answers.raw(HEAD + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\n{}"),
+            "headers cannot be read",
+            id="two lengths",
         ),
     ],
 )

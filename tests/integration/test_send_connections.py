@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import connections, resolve
+from routing import connections, idle_connections, resolve
 from routing.send import send
 from tests import upstream_answers as answers
 from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog
 from tests.certificates import self_signed, server_context
+from tests.odd_answers import GOOD, WELL, body_with, words_in
 from tests.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -46,12 +47,38 @@ def refused(catalog: SimpleNamespace) -> str:
     return outcome.failure.message
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections serve again without a while of silence."""
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 0.0)
+
+
+@pytest.mark.usefixtures("at_once")
 def test_a_trusted_certificate_is_accepted_and_the_connection_kept(tmp_path: Path) -> None:
     with tls_upstream(tmp_path, trusted=True) as upstream:
         catalog = make_catalog(upstream.url)
         assert send(call_of(catalog)).failure is None
         assert send(call_of(catalog)).failure is None
         assert [request.connection for request in upstream.requests] == [1, 1]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    "name", ["an answer behind it", "an answer behind it, later", "103 earlier", "twice"]
+)
+def test_over_tls_too_nobody_reads_an_answer_to_another_call(tmp_path: Path, name: str) -> None:
+    with tls_upstream(tmp_path, trusted=True) as upstream:
+        catalog = make_catalog(upstream.url)
+        upstream.script(GOOD[name])
+        upstream.handler = lambda _: WELL
+        said = []
+        for words in ("first", "second", "third"):
+            outcome = send(call_of(catalog, body=body_with(words)))
+            upstream.wait_for(lambda up: up.inside == 0)
+            said.append(words_in(outcome.body))
+
+        assert said == ["first", "second", "third"]
+        assert [request.connection for request in upstream.requests][:2] == [1, 2]
 
 
 def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
@@ -112,6 +139,7 @@ def test_a_base_url_that_means_nothing_is_a_failure_like_another(base_url: str) 
     assert "upstream unreachable" in refused(make_catalog(base_url))
 
 
+@pytest.mark.usefixtures("at_once")
 def test_a_connection_that_lay_idle_for_more_than_four_seconds_is_not_used(
     upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -120,7 +148,7 @@ def test_a_connection_that_lay_idle_for_more_than_four_seconds_is_not_used(
     send(call_of(catalog))
     assert upstream.connections == 1
 
-    monkeypatch.setattr(connections, "MAX_IDLE_SECONDS", 0.0)
+    monkeypatch.setattr(idle_connections, "MAX_IDLE_SECONDS", 0.0)
     send(call_of(catalog))
     assert upstream.connections == 2
 
@@ -172,6 +200,7 @@ def test_a_link_local_address_is_refused_also_with_a_proxy(proxy: Upstream, sett
     assert proxy.requests == []
 
 
+@pytest.mark.usefixtures("at_once")
 def test_tls_goes_through_a_proxys_tunnel(
     tmp_path: Path, proxy: Upstream, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,267 @@
+"""An answer belongs to its request: whatever an upstream sends, nobody reads the answer to somebody else's call."""
+
+from __future__ import annotations
+
+import random
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from routing import idle_connections, resolve
+from routing.idle_connections import IDLE
+from routing.send import send
+from tests.calls import call_of
+from tests.catalog import make_caller, make_catalog
+from tests.gate import forget_gate
+from tests.odd_answers import BAD, GOOD, WELL, body_with, stolen, words_in, words_of
+from tests.upstream import Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import SimpleNamespace
+
+    from tests.upstream import Answer, Request
+
+pytestmark = pytest.mark.django_db
+
+LATER = {name for name in (*GOOD, *BAD) if name.endswith("later")}
+
+
+@pytest.fixture(autouse=True)
+def _no_connections_of_other_tests() -> Iterator[None]:
+    IDLE.close_all()
+    yield
+    IDLE.close_all()
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections serve again without the silence that would hide what lies behind an answer."""
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 0.0)
+
+
+def said_to(catalog: SimpleNamespace, words: str) -> str:
+    """What comes back for the words; empty when the call failed."""
+    outcome = send(call_of(catalog, body=body_with(words)))
+    return words_in(outcome.body) if outcome.failure is None else ""
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", sorted(GOOD.keys() - LATER))
+def test_an_odd_answer_is_its_own_calls_and_the_next_ones_are_their_own(
+    upstream: Upstream, name: str
+) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda request: GOOD[name] if words_of(request) == "first" else WELL
+
+    said = [said_to(catalog, words) for words in ("first", "second", "third")]
+
+    assert said == ["first", "second", "third"]
+
+
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_what_comes_in_the_moment_behind_an_answer_meets_no_other_call(upstream: Upstream, name: str) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda request: GOOD[name] if words_of(request) == "first" else WELL
+
+    assert said_to(catalog, "first") == "first"
+    for words in ("second", "third", "fourth"):
+        assert said_to(catalog, words) == words
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", sorted(LATER))
+def test_what_came_while_a_connection_lay_idle_meets_no_other_call(upstream: Upstream, name: str) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.script(GOOD[name])
+    upstream.handler = lambda _: WELL
+
+    assert said_to(catalog, "first") == "first"
+    upstream.wait_for(lambda up: up.inside == 0)
+    assert [said_to(catalog, words) for words in ("second", "third")] == ["second", "third"]
+    assert [request.connection for request in upstream.requests] == [1, 2, 3]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_an_answer_that_cannot_be_used_leaves_nothing_to_the_next_calls(
+    upstream: Upstream, name: str
+) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda request: BAD[name] if words_of(request) == "first" else WELL
+
+    assert said_to(catalog, "first") == ""
+    forget_gate()
+    assert [said_to(catalog, words) for words in ("second", "third")] == ["second", "third"]
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize("name", sorted({**GOOD, **BAD}.keys() - LATER))
+def test_a_connection_behind_an_odd_answer_is_not_used_again(upstream: Upstream, name: str) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.script({**GOOD, **BAD}[name])
+    upstream.handler = lambda _: WELL
+
+    said_to(catalog, "first")
+    forget_gate()
+    said_to(catalog, "second")
+
+    plain = {"a hundred and fifty header lines", "headers of 100 KB"}
+    first, second = upstream.requests
+    assert (first.connection == second.connection) == (name in plain)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_upstream_that_was_out_of_step_has_a_connection_for_each_request(
+    upstream: Upstream, caplog: pytest.LogCaptureFixture
+) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda _: WELL
+    said_to(catalog, "first")
+    said_to(catalog, "second")
+    assert upstream.connections == 1
+
+    upstream.script(GOOD["twice"])
+    for words in ("third", "fourth", "fifth"):
+        said_to(catalog, words)
+
+    assert upstream.connections == 3
+    assert [record.levelname for record in caplog.records if "out of step" in record.message] == ["WARNING"]
+
+
+def test_a_connection_serves_again_after_a_while_of_silence(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = make_catalog(upstream.url)
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
+    said_to(catalog, "first")
+    said_to(catalog, "second")
+    assert upstream.connections == 2
+
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 0.0)
+    said_to(catalog, "third")
+    assert upstream.connections == 2
+
+
+def test_with_enough_idle_connections_the_longest_silent_one_serves(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = make_catalog(upstream.url)
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
+    monkeypatch.setattr(idle_connections, "ENOUGH_CONNECTIONS", 3)
+
+    for _ in range(5):
+        said_to(catalog, "words")
+
+    assert [request.connection for request in upstream.requests] == [1, 2, 3, 1, 2]
+
+
+def test_more_idle_connections_than_the_process_may_have_are_closed(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = make_catalog(upstream.url)
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
+    monkeypatch.setattr(idle_connections, "MAX_CONNECTIONS", 2)
+
+    for _ in range(5):
+        said_to(catalog, "words")
+
+    upstream.wait_for(lambda up: up.open_connections == 2)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_owners_do_not_share_a_connection(upstream: Upstream) -> None:
+    one = make_catalog(upstream.url)
+    other = make_caller(one)
+
+    for catalog in (one, other, one, other):
+        said_to(catalog, "words")
+
+    assert [request.connection for request in upstream.requests] == [1, 2, 1, 2]
+
+
+@pytest.mark.usefixtures("at_once")
+def test_an_answer_that_comes_before_its_request_is_written_out_is_nobodys(upstream: Upstream) -> None:
+    """On a used connection, in the middle of a large body."""
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda _: WELL
+    said_to(catalog, "first")
+    upstream.before_body = stolen
+    said = said_to(catalog, "x" * 20_000_000)
+    upstream.before_body = None
+    assert said == ""
+    forget_gate()
+    assert said_to(catalog, "third") == "third"
+
+
+def test_an_answer_that_comes_first_on_a_new_connection_is_nobodys(upstream: Upstream) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.before_body = stolen
+    outcome = send(call_of(catalog, body=body_with("x" * 20_000_000)))
+
+    assert outcome.failure is not None
+    assert outcome.failure.code == "upstream_unreadable"
+    assert "before the request was written out" in outcome.failure.message
+
+
+def test_a_refusal_may_come_before_the_request_is_written_out(upstream: Upstream) -> None:
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda _: WELL
+    upstream.before_body = lambda: b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}"
+    outcome = send(call_of(catalog, body=body_with("x" * 20_000_000)))
+    upstream.before_body = None
+
+    assert outcome.failure is not None
+    assert outcome.failure.message == "batch item: upstream status 413"
+    assert said_to(catalog, "second") == "second"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_owners_read_no_foreign_words_from_upstreams_that_misbehave_at_random() -> None:
+    """Each upstream is a new one, which nobody distrusts yet."""
+    one = make_catalog("http://upstream.invalid")
+    callers = (one, make_caller(one))
+    said: dict[str, str] = {}
+    for seed in range(6):
+        with Upstream() as upstream:
+            upstream.handler = random_answers(seed)
+            one.host.base_url = upstream.url
+            one.host.save()
+            resolve.forget()
+            said |= echoes(callers, [f"{seed}-{number}" for number in range(100)])
+
+    assert {words: back for words, back in said.items() if back not in ("", words)} == {}
+    assert sum(bool(back) for back in said.values()) > 300
+
+
+def random_answers(seed: int) -> Callable[[Request], Answer]:
+    chance = random.Random(seed)
+    ways = [*GOOD.values(), *BAD.values(), *[WELL] * 40]
+    return lambda _: chance.choice(ways)
+
+
+def echoes(callers: tuple[SimpleNamespace, ...], all_words: list[str]) -> dict[str, str]:
+    """What came back for each, on eight threads, by the callers in turns."""
+
+    def say(number: int) -> str:
+        try:
+            forget_gate()
+            return said_to(callers[number % len(callers)], all_words[number])
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(8) as threads:
+        return dict(zip(all_words, threads.map(say, range(len(all_words))), strict=True))
+
+
+def test_what_an_upstream_wrote_into_its_headers_is_in_no_log_line(
+    upstream: Upstream, capfd: pytest.CaptureFixture[str]
+) -> None:
+    catalog = make_catalog(upstream.url)
+    for name in ("a header that is none, before the length", "chunks and a length"):
+        upstream.script(GOOD[name])
+        assert said_to(catalog, "first") == "first"
+
+    assert capfd.readouterr().err == ""
