@@ -13,12 +13,22 @@ FIRST_INPUT = 1_000
 class Kind:
     """One way to answer. `final`: the attempt must end with it; else another key may be tried.
 
-    `usable`: a whole answer of this kind completes the item.
+    `usable`: a whole answer of this kind completes the item. `before`, `behind`: what surrounds it on its connection,
+    a moment earlier or later when `apart`; `twice`: another copy of it lies behind it. `missing`: bytes less than its
+    Content-Length says, or more when negative.
     """
 
     status: int
     final: bool
     usable: bool = False
+    before: bytes = b""
+    behind: bytes = b""
+    twice: bool = False
+    apart: bool = False
+    missing: int = 0
+
+
+INTERIM = b"HTTP/1.1 103 Early Hints\r\nLink: </hint>\r\n\r\n"
 
 
 KINDS = {
@@ -26,7 +36,7 @@ KINDS = {
     "slow": Kind(200, final=True, usable=True),
     "no usage": Kind(200, final=True, usable=True),
     "hanging": Kind(0, final=True),
-    "cut": Kind(200, final=False),
+    "cut": Kind(200, final=False, missing=10),
     "reset": Kind(0, final=False),
     "closed": Kind(0, final=False),
     "garbage": Kind(200, final=True),
@@ -38,6 +48,15 @@ KINDS = {
     "500": Kind(500, final=False),
     "502": Kind(502, final=False),
     "529": Kind(529, final=False),
+    "interim": Kind(200, final=True, usable=True, before=INTERIM),
+    "interim earlier": Kind(200, final=True, usable=True, before=INTERIM, apart=True),
+    "interim alone": Kind(0, final=False, before=INTERIM),
+    "interim, then 500": Kind(500, final=False, before=INTERIM, apart=True),
+    "junk behind": Kind(200, final=True, usable=True, behind=b"\r\njunk\r\n"),
+    "twice": Kind(200, final=True, usable=True, twice=True),
+    "twice, later": Kind(200, final=True, usable=True, twice=True, apart=True),
+    "longer than it says": Kind(200, final=True, missing=-20),
+    "many headers": Kind(200, final=True, usable=True),
 }
 
 

@@ -37,6 +37,10 @@ USUAL: Mapping[str, float] = {
     "400": 1,
     "slow": 2,
     "no usage": 1,
+    "interim": 1,
+    "interim earlier": 1,
+    "twice": 0.3,
+    "twice, later": 0.3,
 }
 MOODS: Mapping[str, Mapping[str, float]] = {
     "slow": {"slow": 8, "well": 2},
@@ -46,6 +50,18 @@ MOODS: Mapping[str, Mapping[str, float]] = {
     "cutting": {"cut": 3, "reset": 2, "closed": 2, "well": 2},
     "talking nonsense": {"garbage": 3, "list": 1, "no usage": 2, "well": 3},
     "hanging": {"hanging": 5, "well": 3},
+    "out of step": {
+        "interim": 2,
+        "interim earlier": 2,
+        "interim alone": 1,
+        "interim, then 500": 1,
+        "junk behind": 2,
+        "twice": 2,
+        "twice, later": 2,
+        "longer than it says": 1,
+        "many headers": 1,
+        "well": 6,
+    },
 }
 _CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity

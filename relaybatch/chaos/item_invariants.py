@@ -10,7 +10,7 @@ from relaybatch.chaos.answers import KINDS, tokens_of
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from relaybatch.chaos.evidence import Event, Evidence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from relaybatch.chaos.upstream import Served
     from relaybatch.chaos.watching import FinalItem
 
+FOREIGN = "no item has the answer to another one's request"
 MOST_SENDS_AN_ATTEMPT = 3
 RESPONSES_A_FOLDER = 1000
 
@@ -59,11 +60,14 @@ def check_requests(evidence: Evidence, findings: Findings) -> None:
 def check_results(evidence: Evidence, findings: Findings, *, payloads: Path) -> None:
     """The stored answer of each completed item is the one that its event counts, byte for byte."""
     name = "the result of a completed item is what the upstream sent for it"
+    owners = {one.answer: one.item for one in evidence.answers if one.usable}
     for item in evidence.items:
         batch = evidence.batches.get(item.batch_id)
         if item.state != "completed" or batch is None or batch.deleted:
             continue
-        findings.look(name, *_result(evidence, item, payloads))
+        stored = _stored(item, payloads)
+        findings.look(name, *_result(evidence, item, stored))
+        findings.look(FOREIGN, *_foreign(owners, item, stored))
 
 
 def _attempts(item: FinalItem, allowed: int) -> Iterator[str]:
@@ -137,13 +141,23 @@ def _cost(number: int) -> int:
     return tokens_in * 2_000 + tokens_out * 8_000
 
 
-def _result(evidence: Evidence, item: FinalItem, payloads: Path) -> Iterator[str]:
+def _stored(item: FinalItem, payloads: Path) -> bytes | None:
     folder = payloads / item.batch_id.hex / "responses" / str(item.idx // RESPONSES_A_FOLDER)
     path = folder / f"{item.idx}-{item.claim_no}"
-    if not path.exists():
-        yield f"{_where(item)}: no answer at {path.name}"
+    return path.read_bytes() if path.exists() else None
+
+
+def _foreign(owners: Mapping[bytes, str], item: FinalItem, stored: bytes | None) -> Iterator[str]:
+    """Each usable answer has a number of its own, so that it tells whom it was for."""
+    asked_by = owners.get(stored or b"")
+    if asked_by not in (None, str(item.id)):
+        yield f"{_where(item)}: the answer to item {asked_by}"
+
+
+def _result(evidence: Evidence, item: FinalItem, stored: bytes | None) -> Iterator[str]:
+    if stored is None:
+        yield f"{_where(item)}: no answer of claim {item.claim_no}"
         return
-    stored = path.read_bytes()
     sent = [one for one in evidence.served_to(item) if one.usable and one.answer == stored]
     if not sent or len(stored) != item.response_length:
         yield f"{_where(item)}: {stored[:60]!r} was never sent for it"

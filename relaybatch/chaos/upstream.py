@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relaybatch.chaos.answers import KINDS, error_body, head, usable_body
+from relaybatch.chaos.answers import KINDS, Kind, error_body, head, usable_body
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -157,19 +157,37 @@ class Upstream:
         if served.kind == "reset":
             sock: socket.socket = writer.get_extra_info("socket")
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        if kind.before:
+            await self._write(kind.before, writer)
+            await self._moment(kind)
         if kind.status == 0:
             return False
-        headers: dict[str, str] = {}
-        if served.kind == "429" and (after := self._chance.choice(RETRY_AFTERS)):
-            headers["Retry-After"] = after
         body = self._body(served, path)
-        missing = 10 if served.kind == "cut" else 0
-        writer.write(head(kind.status, len(body) + missing, headers) + body)
-        await writer.drain()
+        data = head(kind.status, len(body) + kind.missing, self._headers(served.kind)) + body
+        again = data if kind.twice else b""
+        await self._write(data + kind.behind + (b"" if kind.apart else again), writer)
         if writer.is_closing():
             return False
-        served.answer, served.whole = body, not missing
-        return not missing
+        served.answer, served.whole = body, kind.missing <= 0
+        if again and kind.apart:
+            await self._moment(kind)
+            await self._write(again, writer)
+        return served.whole
+
+    async def _write(self, data: bytes, writer: asyncio.StreamWriter) -> None:
+        writer.write(data)
+        await writer.drain()
+
+    async def _moment(self, kind: Kind) -> None:
+        """Shorter than the silence after which a connection serves again."""
+        await asyncio.sleep(self._chance.uniform(0.01, 0.2) if kind.apart else 0)
+
+    def _headers(self, kind: str) -> dict[str, str]:
+        if kind == "many headers":
+            return {f"X-Debug-{number}": "d" * 200 for number in range(150)}
+        if kind == "429" and (after := self._chance.choice(RETRY_AFTERS)):
+            return {"Retry-After": after}
+        return {}
 
     def _body(self, served: Served, path: str) -> bytes:
         match served.kind:
