@@ -27,7 +27,7 @@ from routing.resolve import look_up
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from routing.call import Call, Postponement
+    from routing.call import Call, KeyRefused, Postponement
     from routing.route import Choice, Route, UsableKey
 
 MAX_REQUESTS = 3
@@ -73,6 +73,7 @@ class _Attempt:
         self.requests = 0
         self.upstream_seconds = 0.0
         self.tokens: Tokens | None = None
+        self.key_refused: KeyRefused | None = None
 
     def run(self) -> bytes:
         model = requested_model(self.call.body)
@@ -90,6 +91,7 @@ class _Attempt:
             return self._over_choices(route, model)
         finally:
             self.passage.leave(self.tokens)
+            self.key_refused = self.passage.key_refused
 
     def _over_choices(self, route: Route, model: str) -> bytes:
         """The next binding only where no connection could be made: a key's trouble stays with its host."""
@@ -191,6 +193,7 @@ class _Attempt:
             upstream_ms=round(self.upstream_seconds * 1000),
             tokens=self.tokens,
             postponement=postponement,
+            key_refused=self.key_refused,
         )
 
 
