@@ -35,6 +35,8 @@ USUAL: Mapping[str, float] = {
     "cut": 1,
     "closed": 1,
     "400": 1,
+    "401": 1,
+    "403": 1,
     "slow": 2,
     "no usage": 1,
 }
@@ -42,7 +44,7 @@ MOODS: Mapping[str, Mapping[str, float]] = {
     "slow": {"slow": 8, "well": 2},
     "failing": {"500": 5, "502": 2, "529": 2, "well": 2},
     "busy": {"429": 5, "well": 3},
-    "refusing": {"403": 3, "409": 1, "400": 1, "well": 3},
+    "refusing": {"401": 3, "403": 3, "409": 1, "400": 1, "well": 3},
     "cutting": {"cut": 3, "reset": 2, "closed": 2, "well": 2},
     "talking nonsense": {"garbage": 3, "list": 1, "no usage": 2, "well": 3},
     "hanging": {"hanging": 5, "well": 3},
