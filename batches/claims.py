@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-_FACTS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.claim_no, i.started_at,
+_FACTS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.excused, i.excused_403, i.claim_no, i.started_at,
 i.request_offset, i.request_length,
 b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at,
 b.upstream_headers::text AS upstream_headers_json,
@@ -62,6 +62,8 @@ class Claim:
     idx: int
     custom_id: str | None = field(repr=False)
     attempt: int
+    excused: int
+    excused_403: int
     claim_no: int
     started_at: datetime
     request_offset: int
@@ -85,6 +87,11 @@ class Claim:
     cancelled: bool
     overdue: bool
     breaker_pause: bool
+
+    @property
+    def counted_attempts(self) -> int:
+        """What `max_attempts` is about: this attempt and those before it, without the excused ones."""
+        return self.attempt - self.excused
 
     @property
     def caller(self) -> Caller:

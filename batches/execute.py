@@ -16,7 +16,7 @@ from batches.patience import AWAY, patiently
 from batches.pauses import crowd, end_breaker_pause, pause
 from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable, open_store
 from batches.settling import Settlement, settle
-from batches.verdict import failed, given_back, postponed
+from batches.verdict import failed, given_back, postponed, refused
 from routing.call import Call
 from routing.failures import CallFailed, Failure
 from routing.faults import reach
@@ -108,8 +108,8 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
     try:
         body = _request(claim)
         standing = recheck(claim.caller)
-    except CallFailed as refused:
-        return _refused(claim, refused.failure, started)
+    except CallFailed as error:
+        return _rejected(claim, error.failure, started)
     call = _call(claim, body, line)
     metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
     return _settlement(claim, metered.outcome, metered.event)
@@ -118,6 +118,8 @@ def _attempt(claim: Claim, line: Line) -> Settlement:
 def _settlement(claim: Claim, outcome: Outcome, event: EventDraft) -> Settlement:
     if outcome.postponement:
         return postponed(claim, outcome, event)
+    if outcome.key_refused:
+        return refused(claim, outcome, event)
     if outcome.failure is None:
         return _completed(claim, outcome.body, event)
     if outcome.failure.code == "worker_lost" and not outcome.sent:
@@ -125,7 +127,7 @@ def _settlement(claim: Claim, outcome: Outcome, event: EventDraft) -> Settlement
     return failed(claim, outcome.failure, event)
 
 
-def _refused(claim: Claim, failure: Failure, started: float) -> Settlement:
+def _rejected(claim: Claim, failure: Failure, started: float) -> Settlement:
     duration_ms = int((time.monotonic() - started) * 1000)
     return failed(claim, failure, event_of(claim, duration_ms=duration_ms, failure=failure, sent=False))
 

@@ -33,8 +33,9 @@ CANCELLED = Failure("cancelled", "cancelled while running")
 class Settlement:
     """What becomes of a claimed item. A final `state`, or `available` again after `wait_seconds`.
 
-    `counted`: whether the attempt counts; one that is given back does not, and has no `event`. `pause_seconds`: how
-    long the batch's policy is passed over besides. `at_once`: as many of its calls run already as may.
+    `counted`: whether the attempt counts; one that is given back does not, and has no `event`. `excused_status`: the
+    401 or 403 for which it is left out of `max_attempts`. `pause_seconds`: how long the batch's policy is passed over
+    besides. `at_once`: as many of its calls run already as may.
     """
 
     state: ItemState
@@ -43,6 +44,7 @@ class Settlement:
     wait_seconds: float = 0.0
     waiting_reason: str = ""
     counted: bool = True
+    excused_status: int | None = None
     pause_seconds: float = 0.0
     at_once: int = 0
     event: EventDraft | None = None
@@ -57,6 +59,7 @@ WITH settled AS (
         state = %(state)s,
         finished_at = CASE WHEN %(final)s THEN clock_timestamp() END,
         attempt = i.attempt - %(uncounted)s,
+        excused = i.excused + %(excused)s, excused_403 = i.excused_403 + %(excused_403)s,
         worker_id = NULL, published_at = NULL,
         not_before = CASE WHEN %(final)s THEN NULL
             ELSE least(b.expires_at, clock_timestamp() + make_interval(secs => %(wait)s)) END,
@@ -157,6 +160,8 @@ def _parameters(claim: Claim, settlement: Settlement) -> dict[str, Any]:
         "state": settlement.state.value,
         "final": final,
         "uncounted": 0 if settlement.counted else 1,
+        "excused": 0 if settlement.excused_status is None else 1,
+        "excused_403": 1 if settlement.excused_status == 403 else 0,
         "wait": float(settlement.wait_seconds),
         "reason": settlement.waiting_reason,
         "length": settlement.response_length,

@@ -7,7 +7,11 @@
 | a failure that may end differently next time | available, after a wait | discarded |
 | its worker stopped or died | available, at once | discarded |
 | nothing sent, and it may be sent later | given back: available, no attempt counted | the same |
+| our host key was refused (401, 403) | excused: available, when a key may be usable | the same |
 | any other failure | discarded | discarded |
+
+Attempts left: `max_attempts` is compared with the attempts that were not excused. A refusal is excused only while
+another key is left or the batch waits, and 403, which may be about the item, three times; else it is any other failure.
 """
 
 from __future__ import annotations
@@ -28,18 +32,37 @@ if TYPE_CHECKING:
 FIRST_BACKOFF_SECONDS = 1.0
 LONGEST_BACKOFF_SECONDS = 60.0
 LONGEST_PAUSE_OF_OTHERS_SECONDS = 2.0
+EXCUSED_403S = 3
 
 
 def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
     """The settlement of an attempt that did not give a usable answer."""
     if failure.code == CANCELLED.code:
         return Settlement(ItemState.CANCELLED, failure=CANCELLED, event=event)
-    if not failure.retryable or claim.attempt >= claim.max_attempts:
+    if not failure.retryable or claim.counted_attempts >= claim.max_attempts:
         return Settlement(ItemState.DISCARDED, failure=failure, event=event)
     if failure.code == "worker_lost":
         return Settlement(ItemState.AVAILABLE, waiting_reason="worker_stopped", event=event)
     return Settlement(
         ItemState.AVAILABLE, wait_seconds=_wait_seconds(claim, failure), waiting_reason="retry", event=event
+    )
+
+
+def refused(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
+    """Our host key was refused: the item waits as before a gate whose keys are closed, though with an event."""
+    key_refused, failure = outcome.key_refused, outcome.failure
+    if key_refused is None or failure is None:
+        raise ValueError("no host key was refused")
+    goes_on = key_refused.others or claim.on_rate_limit == Batch.RateLimitMode.WAIT
+    if not goes_on or (failure.upstream_status == 403 and claim.excused_403 >= EXCUSED_403S):
+        return failed(claim, failure, event)
+    return Settlement(
+        ItemState.AVAILABLE,
+        wait_seconds=key_refused.seconds,
+        waiting_reason="breaker_open",
+        excused_status=failure.upstream_status,
+        pause_seconds=min(key_refused.seconds, LONGEST_PAUSE_OF_OTHERS_SECONDS),
+        event=event,
     )
 
 
@@ -71,7 +94,7 @@ def _pause_seconds(postponement: Postponement) -> float:
 def _wait_seconds(claim: Claim, failure: Failure) -> float:
     if failure.retry_after_seconds is not None:
         return failure.retry_after_seconds
-    return backoff_seconds(claim.attempt, spread=random.random())  # noqa: S311 -- spreads load, guards nothing
+    return backoff_seconds(claim.counted_attempts, spread=random.random())  # noqa: S311 -- spreads load, guards nothing
 
 
 def backoff_seconds(attempt: int, *, spread: float) -> float:

@@ -16,6 +16,8 @@ from logging.config import dictConfig
 from typing import Any
 
 IDS = ("batch_id", "item_id", "attempt", "request_id")
+# What a line says of a host key, besides.
+DETAILS = ("host", "host_key", "status", "seconds")
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
@@ -45,7 +47,7 @@ def configure(config: dict[str, Any]) -> None:
 
 def ids_of(record: logging.LogRecord) -> dict[str, str]:
     """Those that are there. They come from `extra=`; the request's is on every line written while it is served."""
-    ids = {name: getattr(record, name, "") for name in IDS}
+    ids = {name: getattr(record, name, "") for name in (*IDS, *DETAILS)}
     ids["request_id"] = ids["request_id"] or request_id.get()
     return {name: str(value) for name, value in ids.items() if value}
 

@@ -154,10 +154,22 @@ class Postponement:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyRefused:
+    """The upstream refused our host key (401, 403), which says nothing of the call: it may be made again.
+
+    `seconds`: until a host key may be usable. `others`: one of them refused neither this call nor, with 401, another.
+    """
+
+    seconds: float
+    others: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """What came of a call. `failure` is None exactly when `body` is a usable answer.
 
-    With a `postponement`, the failure is what it would be for a caller who doesn't wait.
+    With a `postponement`, the failure is what it would be for a caller who doesn't wait. `key_refused`: the failure
+    is the upstream's 401 or 403.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
     """
 
@@ -170,3 +182,4 @@ class Outcome:
     upstream_ms: int = 0
     tokens: Tokens | None = None
     postponement: Postponement | None = None
+    key_refused: KeyRefused | None = None

@@ -27,7 +27,7 @@ from routing.trip import Trip
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from routing.call import Call, Postponement
+    from routing.call import Call, KeyRefused, Postponement
     from routing.route import Choice, Route, UsableKey
 
 MAX_REQUESTS = 3
@@ -35,7 +35,7 @@ REDIAL_PAUSES_SECONDS = (0.1, 0.2)
 CROWDED_SECONDS = 0.1
 CROWDED_LOOK_SECONDS = 0.015
 
-_ANOTHER_KEY_MAY_DO = frozenset({401, 403, 429})
+_ANOTHER_KEY_MAY_DO = frozenset({401, 402, 403, 429})
 _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
@@ -73,6 +73,7 @@ class _Attempt:
         self.requests = 0
         self.upstream_seconds = 0.0
         self.tokens: Tokens | None = None
+        self.key_refused: KeyRefused | None = None
 
     def run(self) -> bytes:
         model = requested_model(self.call.body)
@@ -90,6 +91,7 @@ class _Attempt:
             return self._over_choices(route, model)
         finally:
             self.passage.leave(self.tokens)
+            self.key_refused = self.passage.key_refused
 
     def _over_choices(self, route: Route, model: str) -> bytes:
         """The next binding only where no connection could be made: a key's trouble stays with its host."""
@@ -191,6 +193,7 @@ class _Attempt:
             upstream_ms=round(self.upstream_seconds * 1000),
             tokens=self.tokens,
             postponement=postponement,
+            key_refused=self.key_refused,
         )
 
 

@@ -20,6 +20,7 @@ START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""
 
 REFUSED = Verdict("refused", status="401")
+FORBIDDEN = Verdict("trouble", status="403")
 TROUBLE = Verdict("trouble", status="503")
 LOST = Verdict("trouble", status="connection lost")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
 MOST_TOKENS = 10**12
 NO_TOKENS = Tokens(input=0, output=0)
+# Failures after which no request is left without an answer: it refused, or no further connection could be made.
+_ENDS_WITH_THE_LAST_ANSWER = frozenset({"upstream_status", "upstream_unreachable"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +90,8 @@ class EventDraft:
 def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_ms: int) -> EventDraft:
     """The event of one counted attempt, priced; also of one that failed before anything was sent (status 0).
 
-    Where nothing was sent, nothing was used: no tokens, cost 0. Where something was sent and no usage came
-    back, the tokens are unknown and the event is unpriced.
+    Where nothing was sent, or what was sent was refused without a word of usage, nothing was used: no tokens, cost
+    0. Where any other call has no usage (2xx, lost, cut, timed out), its tokens are unknown and the event unpriced.
     """
     tokens = _known_tokens(outcome)
     cost = price(tokens=tokens, prices=_prices_here(outcome.target.prices))
@@ -123,12 +125,19 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
 
 
 def _known_tokens(outcome: Outcome) -> Tokens | None:
-    if not outcome.sent:
-        return NO_TOKENS
     tokens = outcome.tokens
+    if not outcome.sent or (tokens is None and _was_refused(outcome)):
+        return NO_TOKENS
     if tokens is None or any(getattr(tokens, meter) > MOST_TOKENS for meter in METERS):
         return None
     return tokens
+
+
+def _was_refused(outcome: Outcome) -> bool:
+    """The last request was answered, with a status that is no success."""
+    if outcome.failure is None or outcome.failure.code not in _ENDS_WITH_THE_LAST_ANSWER:
+        return False
+    return outcome.status > 0 and not 200 <= outcome.status < 300
 
 
 def _counts(tokens: Tokens | None) -> dict[str, Any]:

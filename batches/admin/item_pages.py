@@ -23,6 +23,7 @@ _SHOWN = (
     "custom_id",
     "state",
     "attempt",
+    "excused",
     "error_code",
     "error",
     "upstream_status",

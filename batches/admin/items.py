@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 audit = logging.getLogger("audit")
 
 _COLUMNS = (
-    *("id", "batch_link", "idx", "custom_id", "state_shown", "attempt", "claim_no", "worker_id"),
+    *("id", "batch_link", "idx", "custom_id", "state_shown", "attempt", "excused", "claim_no", "worker_id"),
     *("error_code", "error", "upstream_status", "waiting_reason", "not_before", "published_at"),
     *("started_at", "finished_at", "request_length", "response_length"),
 )
@@ -38,7 +38,10 @@ _COLUMNS = (
 @admin.register(BatchItem)
 class BatchItemPage(LargeListPage):
     change_form_template = "admin/batches/batchitem/change_form.html"
-    list_display = ("item", "batch_link", "custom_id", "state_shown", "attempt", "error_code", "finished_at")
+    list_display = (
+        *("item", "batch_link", "custom_id", "state_shown", "attempt", "excused"),
+        *("error_code", "finished_at"),
+    )
     list_display_links = ("item",)
     list_filter = (ItemStateFilter,)
     search_fields = ("id",)

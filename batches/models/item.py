@@ -116,8 +116,10 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
 class BatchItem(models.Model):
     """`claim_no` is the fence: it rises at every claim and never falls, and every settle names it.
 
-    `attempt` counts attempts; giving an item back takes one off again. The request is `request_length` bytes at
-    `request_offset` of the batch's packed requests; the response is an object of its own, named by the claim.
+    `attempt` counts attempts; giving an item back takes one off again. `excused` of them ended with 401 or 403, which
+    is taken to be about our host key and left out of `max_attempts`; `excused_403` with 403. The request is
+    `request_length` bytes at `request_offset` of the batch's packed requests; the response is an object of its own,
+    named by the claim.
     The foreign keys have no database constraint: their triggers cost a third of storing 50,000 items, and rows
     are written and removed in one place each.
     """
@@ -133,6 +135,8 @@ class BatchItem(models.Model):
     custom_id = models.TextField(null=True)  # noqa: DJ001 -- null where the dialect has none
     state = models.CharField(max_length=10, choices=ItemState.choices, db_default=ItemState.AVAILABLE)
     attempt = models.SmallIntegerField(db_default=0)
+    excused = models.SmallIntegerField(db_default=0)
+    excused_403 = models.SmallIntegerField(db_default=0)
     claim_no = models.IntegerField(db_default=0)
     worker_id = models.UUIDField(null=True)
     published_at = models.DateTimeField(null=True)

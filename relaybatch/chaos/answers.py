@@ -43,6 +43,7 @@ KINDS = {
     "list": Kind(200, final=True),
     "400": Kind(400, final=True),
     "409": Kind(409, final=True),
+    "401": Kind(401, final=False),
     "403": Kind(403, final=False),
     "429": Kind(429, final=False),
     "500": Kind(500, final=False),

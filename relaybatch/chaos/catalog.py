@@ -17,6 +17,8 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
 }
 OWNERS = {"ana": "wide", "bert": "narrow", "cleo": "turns", "dora": "limited", "emil": "wide"}
 """Owner to policy. A host key's value is its name."""
+REVOKED_HOST_KEY = "near-3"
+"""The only one that the upstream answers with 401: its breaker is then open for a minute at least."""
 REVOKED_OWNER = "emil"
 """Whose key is revoked for good in the middle of the run; the others' are only disabled for a while."""
 

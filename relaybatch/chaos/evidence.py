@@ -63,6 +63,11 @@ class Event:
         """Which answer of the upstream its tokens are from; None when it has none, or none are known."""
         return self.input - FIRST_INPUT if self.input else None
 
+    @property
+    def is_refusal(self) -> bool:
+        """Of our host key, as it is taken to be."""
+        return self.error_kind == "upstream_status" and self.status in (401, 403)
+
 
 @dataclass(frozen=True, slots=True)
 class Evidence:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 FOREIGN = "no item has the answer to another one's request"
 MOST_SENDS_AN_ATTEMPT = 3
+MOST_EXCUSED_403S = 3
 RESPONSES_A_FOLDER = 1000
 
 
@@ -28,7 +29,12 @@ def check_items(evidence: Evidence, findings: Findings, *, most_attempts: dict[u
         events, served = evidence.events_of(item), evidence.served_to(item)
         allowed = most_attempts[item.batch_id]
         for name, wrong in (
-            ("attempts are at most max_attempts", _attempts(item, allowed)),
+            ("attempts that are not excused are at most max_attempts", _attempts(item, allowed)),
+            (
+                "an attempt is excused only for 401 and 403, and of 403 three in an item",
+                _excused(item, events),
+            ),
+            ("an attempt that its upstream refused with 401 or 403 costs nothing", _refused(item, events)),
             ("every counted attempt left one event, and nothing else did", _one_event_each(item, events)),
             ("every send is explained by an attempt", _sends(item, events, served)),
             ("no attempt uses a host key twice", _keys(item, served)),
@@ -71,8 +77,26 @@ def check_results(evidence: Evidence, findings: Findings, *, payloads: Path) -> 
 
 
 def _attempts(item: FinalItem, allowed: int) -> Iterator[str]:
-    if item.attempt > allowed:
-        yield f"{_where(item)}: {item.attempt} of {allowed}"
+    if item.attempt - item.excused > allowed:
+        yield f"{_where(item)}: {item.attempt} of {allowed}, {item.excused} excused"
+
+
+def _excused(item: FinalItem, events: list[Event]) -> Iterator[str]:
+    """A refusal that ended the item was not; whether a cancelled attempt would have been, its event no longer says."""
+    refusals = sorted((event for event in events if event.is_refusal), key=lambda event: event.attempt)
+    if item.error_code == "upstream_status" and refusals and refusals[-1].attempt == item.attempt:
+        refusals.pop()
+    cancelled = sum(event.error_kind == "cancelled" and event.status in (401, 403) for event in events)
+    if not len(refusals) <= item.excused <= len(refusals) + cancelled:
+        yield f"{_where(item)}: {item.excused} excused: {_story(events, [])}"
+    if sum(event.status == 403 for event in refusals) > MOST_EXCUSED_403S:
+        yield f"{_where(item)}: too often: {_story(events, [])}"
+
+
+def _refused(item: FinalItem, events: list[Event]) -> Iterator[str]:
+    for event in events:
+        if event.is_refusal and event.cost_nanos != 0:
+            yield f"{_where(item)}: {event}"
 
 
 def _one_event_each(item: FinalItem, events: list[Event]) -> Iterator[str]:

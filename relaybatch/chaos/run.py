@@ -138,6 +138,7 @@ class _Run:
         self.findings.notes["batches"] = str(len(evidence.batches))
         self.findings.notes["items"] = str(len(evidence.items))
         self.findings.notes["requests to the upstream"] = str(len(evidence.answers))
+        self.findings.notes["excused attempts"] = str(sum(item.excused for item in evidence.items))
         late = sum(event.late for events in evidence.events.values() for event in events)
         self.findings.notes["late usage events"] = str(late)
 

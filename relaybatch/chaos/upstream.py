@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from relaybatch.chaos.answers import KINDS, Kind, error_body, head, usable_body
+from relaybatch.chaos.catalog import REVOKED_HOST_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -138,6 +139,8 @@ class Upstream:
             body_hash=hashlib.sha256(body).digest(),
             kind=self._chance.choices(list(mood), list(mood.values()))[0],
         )
+        if served.kind == "401" and served.credential != REVOKED_HOST_KEY:
+            served.kind = "403"
         self.served.append(served)
         return served
 

@@ -35,7 +35,7 @@ SELECT b.id, b.total_items, b.max_attempts, b.ended_at IS NOT NULL, b.final_coun
 FROM batches_batch b WHERE b.deleted_at IS NULL
 """
 _FINAL_ITEMS = """
-SELECT id, batch_id, idx, custom_id, state, attempt, claim_no, error_code, response_length,
+SELECT id, batch_id, idx, custom_id, state, attempt, excused, claim_no, error_code, response_length,
     extract(epoch FROM finished_at)::text AS finished_at
 FROM batches_batchitem WHERE finished_at IS NOT NULL
 """
@@ -52,6 +52,7 @@ class FinalItem:
     custom_id: str | None
     state: str
     attempt: int
+    excused: int
     claim_no: int
     error_code: str
     response_length: int | None

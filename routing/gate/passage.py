@@ -11,11 +11,11 @@ from django.conf import settings
 
 from routing.gate.presence import presence
 from routing.gate.redis import RedisAway, run
-from routing.gate.refusals import redis_away, refusal
+from routing.gate.refusals import key_refused, key_refused_unheard, redis_away, refusal
 from routing.gate.verdicts import NONE
 
 if TYPE_CHECKING:
-    from routing.call import Tokens
+    from routing.call import KeyRefused, Tokens
     from routing.gate.verdicts import Verdict
     from routing.route import Choice, Rule, UsableKey
 
@@ -28,6 +28,8 @@ MARGIN_MS = 60_000
 class Passage:
     """`enter` first, `leave` last, whatever happens between them. `verdict` and `sent` are of the key in hand.
 
+    `key_refused`: the last key was refused; after `leave` that is how the call ended.
+
     A call costs one round trip, and a second one where there is something to say at its end: a key that failed, a
     probe, a place to release, tokens to charge, a reservation to give back. `now_ms`: 0 for Redis's clock.
     """
@@ -36,6 +38,7 @@ class Passage:
         self.verdict: Verdict = NONE
         self.sent = False
         self.now_ms = now_ms
+        self.key_refused: KeyRefused | None = None
         self._rules = rules
         self._deadline = deadline
         # Short: an exact sliding window keeps one for every call in it.
@@ -47,6 +50,7 @@ class Passage:
         self._key_at = 0
         self._is_probe = False
         self._tried: list[int] = []
+        self._refused: list[int] = []
 
     def enter(self, choice: Choice) -> UsableKey | None:
         """A key of the binding. Raises Refused when the call cannot go out now.
@@ -57,7 +61,7 @@ class Passage:
         if self._choice is None:
             return self._admitted(choice)
         self._give_up_key(self._choice)
-        self._choice, self._tried = choice, []
+        self._choice, self._tried, self._refused = choice, [], []
         return self._moved(choice)
 
     def another(self) -> UsableKey | None:
@@ -72,6 +76,7 @@ class Passage:
         if choice is None:
             return
         self._ever_sent = self._ever_sent or self.sent
+        self._note_refusal(choice)
         if self._has_news():
             ends = {"ends": True, "sent": self._ever_sent, "at": self._at, "charges": _charges(tokens)}
             self._tell(choice, **self._left(), **ends)
@@ -89,6 +94,7 @@ class Passage:
         return self._took(choice, answer)
 
     def _moved(self, choice: Choice) -> UsableKey | None:
+        self._note_refusal(choice)
         call = self._call(lease=self._lease(), tried=self._tried, **self._left())
         self._ever_sent = self._ever_sent or self.sent
         self._key = None
@@ -98,10 +104,11 @@ class Passage:
             logger.warning("no other host key can be chosen, since Redis is away: %s", away)
             self._owe_all(choice)
             return None
+        self._learn(choice, call, answer)
         return self._took(choice, answer) if answer[0] == b"admitted" else None
 
     def _took(self, choice: Choice, answer: list[Any]) -> UsableKey:
-        self.verdict, self.sent = NONE, False
+        self.verdict, self.sent, self.key_refused = NONE, False, None
         number, self._is_probe, self._key_at = int(answer[1]), bool(answer[2]), int(answer[3])
         self._tried.append(number)
         self._key = choice.keys[number - 1]
@@ -118,7 +125,27 @@ class Passage:
         if self._key is None:
             return {}
         verdict = self.verdict.as_json()
-        return {"left": {"index": self._tried[-1], "verdict": verdict, "sent": self.sent, "at": self._key_at}}
+        left = {"index": self._tried[-1], "verdict": verdict, "sent": self.sent, "at": self._key_at}
+        return {"left": left} | ({"refused": self._refused} if self.key_refused else {})
+
+    def _note_refusal(self, choice: Choice) -> None:
+        if self._key is not None and self.verdict.refuses_key:
+            self._refused.append(self._tried[-1])
+            self.key_refused = key_refused_unheard(others=len(self._refused) < len(choice.keys))
+
+    def _learn(self, choice: Choice, call: dict[str, Any], answer: list[Any]) -> None:
+        """What a script says of the key that was left, and of the others for a call that ends with its refusal."""
+        if "refused" in call and answer[0] == b"none":
+            self.key_refused = key_refused(answer)
+        if opened_ms := int(answer[-1]):
+            left = call["left"]
+            told = {
+                "host": choice.host,
+                "host_key": choice.keys[left["index"] - 1].name,
+                "status": left["verdict"]["status"],
+                "seconds": round(opened_ms / 1000),
+            }
+            logger.warning("the breaker of a host key opened", extra=told)
 
     def _has_news(self) -> bool:
         key_rules = self._key.rules if self._key else ()
@@ -132,10 +159,12 @@ class Passage:
     def _tell(self, choice: Choice, **words: Any) -> None:
         call = self._call(**words)
         try:
-            run("finish", plan=choice.plan, call=call)
+            answer = run("finish", plan=choice.plan, call=call)
         except RedisAway as away:
             logger.warning("Redis was not told how a call ended: %s", away)
             presence.owe(plan=choice.plan, call=_repeatable(call))
+        else:
+            self._learn(choice, call, answer)
 
     def _owe_all(self, choice: Choice) -> None:
         """Nobody knows whether the script ran, and which key it chose: this call gives up all that it may hold."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from routing.call import Postponement
+from routing.call import KeyRefused, Postponement
 from routing.failures import CallFailed, Failure
 
 if TYPE_CHECKING:
@@ -41,6 +41,16 @@ def refusal(answer: Sequence[Any]) -> Refused:
         return Refused(failure, Postponement("rate_limit", seconds))
     failure = Failure("no_healthy_keys", "no healthy keys: the breaker of every host key is open")
     return Refused(failure, Postponement("breaker_open", seconds, must_wait=detail != b"refused"))
+
+
+def key_refused(answer: Sequence[Any]) -> KeyRefused:
+    """What the answer `none` of a script means for a call that its host keys refused."""
+    return KeyRefused(seconds=int(answer[1]) / 1000, others=bool(answer[2]))
+
+
+def key_refused_unheard(*, others: bool) -> KeyRefused:
+    """While Redis is away nobody can tell when a key may be usable."""
+    return KeyRefused(seconds=_between(*AWAY_SECONDS), others=others)
 
 
 def redis_away() -> Refused:

@@ -119,6 +119,18 @@ def test_items_come_by_the_hundred_and_from_any_index(world: SimpleNamespace) ->
     assert last.more == ""
 
 
+def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: SimpleNamespace) -> None:
+    client, item = owner(), world.items[1]
+    BatchItem.objects.filter(id=item.id).update(attempt=4100, excused=3700)
+    of_batch = page(client, f"{BATCHES}{world.ended_batch.id}/change/")
+    assert "<th>Attempt</th><th>Excused</th>" in of_batch
+    assert "<td>4100</td><td>3700</td>" in "".join(of_batch.split())
+    assert 'field-attempt">4100</td><td class="field-excused">3700<' in page(client, ITEMS)
+    of_item = page(client, f"{ITEMS}{item.id}/change/")
+    assert "4100" in of_item
+    assert "3700" in of_item
+
+
 def test_items_are_narrowed_by_state(world: SimpleNamespace) -> None:
     url = f"{BATCHES}{world.ended_batch.id}/change/"
     shown = owner().get(url, {"item_state": "discarded"})

@@ -45,8 +45,10 @@ def test_the_list_has_the_totals_of_what_is_chosen(world: SimpleNamespace) -> No
         "Tokens in": "100",
         "Tokens out": "50",
         "Cost": "0.00054 USD",
-        "Unpriced": "1",
+        "Unpriced": "0",
     }
+    UsageEvent.objects.filter(status=429).update(cost_nanos=None)
+    assert report(client).figures["Unpriced"] == "1"
     assert report(client, status_class="2xx").figures["Requests"] == "1"
     assert report(client, model="nothing").figures["Cost"] == "0.00 USD"
 

@@ -20,7 +20,7 @@ from routing.keys import create_key
 from routing.models import Project, User
 from tests import upstream_answers as answers
 from tests.catalog import make_caller, make_catalog
-from tests.integration.usage_rows import draft, refused
+from tests.integration.usage_rows import draft, unreadable
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
 from usage.included import THIS_MONTH, Month, is_spent, this_month
@@ -182,7 +182,7 @@ def test_a_late_answer_costs_and_an_unpriced_one_counts_nothing(
     allow(catalog, 3 * COST)
     project_id = catalog.project.id
     record(draft(project_id=project_id).as_late())
-    record(draft(project_id=project_id, outcome=refused()))
+    record(draft(project_id=project_id, outcome=unreadable()))
     record(draft(project_id=project_id, source="live", batch_id=None, item_idx=None))
     assert numbers(client, catalog.headers) == (3 * COST, 2 * COST, COST)
 

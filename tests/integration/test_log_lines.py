@@ -16,6 +16,8 @@ from batches.execute import execute_item
 from batches.models import BatchItem
 from batches.running import RunningItems
 from relaybatch.ids import uuid7
+from tests import upstream_answers as answers
+from tests.catalog import make_catalog
 from tests.deployment import ROOT, wait_until
 from tests.submissions import submit
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from django.test import Client
     from pytest_django import Settings
 
+    from tests.upstream import Upstream
     from tests.web import Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -62,6 +65,19 @@ def test_a_text_line_of_an_item_has_its_ids(
     assert line_about(written, "item discarded").endswith(
         f" item discarded load_input_failed batch_id={item.batch_id} item_id={item.id} attempt=1"
     )
+
+
+def test_a_line_of_a_breaker_that_opens_names_host_key_and_status_and_no_secret(
+    upstream: Upstream, written: io.StringIO
+) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("planted-secret",))
+    upstream.script(answers.json({"error": "planted-error"}, status=401))
+    execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, running=RunningItems(uuid7()))
+    assert line_about(written, "the breaker of a host key opened").endswith(
+        " WARNING routing.gate.passage the breaker of a host key opened"
+        f" host={catalog.host.name} host_key={catalog.host_keys[0].name} status=401 seconds=60"
+    )
+    assert "planted" not in written.getvalue()
 
 
 def test_every_line_of_the_web_process_is_json_and_gunicorns_are_among_them(web: Web) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from routing.call import Call
-    from tests.upstream import Upstream
+    from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db
 STANDING = Standing(policy="a policy", project="a project", team="a team")
@@ -63,10 +63,46 @@ def test_a_failed_attempt_that_reported_usage_costs_money(
     assert (event.status, event.error_kind, event.cost_nanos) == (400, "upstream_status", 60_000)
 
 
-def test_a_failed_attempt_without_usage_is_unpriced(upstream: Upstream, catalog: SimpleNamespace) -> None:
-    upstream.script(answers.status(400))
+@pytest.mark.parametrize("status", [302, 400, 401, 403, 404, 429, 500, 529])
+def test_an_attempt_that_was_refused_without_usage_cost_nothing(
+    upstream: Upstream, catalog: SimpleNamespace, status: int
+) -> None:
+    upstream.script(answers.status(status))
     event = metered(call_of(catalog)).event
-    assert (event.status, event.input, event.cost_nanos) == (400, None, None)
+    assert (event.status, event.error_kind) == (status, "upstream_status")
+    assert (event.input, event.output, event.cost_nanos) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_kind"),
+    [
+        (answers.json({"choices": []}), ""),
+        (answers.json({"error": "in 200"}), "upstream_unreadable"),
+        (answers.html(), "upstream_unreadable"),
+        (answers.cut_short(b"{}"), "upstream_unreadable"),
+        (answers.close(), "upstream_unreadable"),
+        (answers.hang(), "timeout"),
+    ],
+)
+def test_what_may_have_been_answered_without_our_hearing_of_usage_is_unpriced(
+    upstream: Upstream, catalog: SimpleNamespace, answer: Answer, error_kind: str
+) -> None:
+    upstream.script(answer)
+    event = metered(call_of(catalog, seconds=0.5 if error_kind == "timeout" else 20)).event
+    assert (event.error_kind, event.input, event.cost_nanos) == (error_kind, None, None)
+
+
+def test_a_time_out_after_another_key_was_refused_is_unpriced(upstream: Upstream) -> None:
+    two = make_catalog(upstream.url, host_key_values=("one", "two"))
+    upstream.script(answers.status(429), answers.hang())
+    event = metered(call_of(two, seconds=0.5)).event
+    assert (event.error_kind, event.keys_tried, event.cost_nanos) == ("timeout", 2, None)
+
+
+def test_usage_beyond_belief_in_a_refusal_is_unpriced(upstream: Upstream, catalog: SimpleNamespace) -> None:
+    usage = {"prompt_tokens": 10**13, "completion_tokens": 5}
+    upstream.script(answers.json({"error": {"message": "no"}, "usage": usage}, status=400))
+    assert metered(call_of(catalog)).event.cost_nanos is None
 
 
 def test_a_call_that_was_never_sent_cost_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:

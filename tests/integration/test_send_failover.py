@@ -59,7 +59,7 @@ def point_host_at(catalog: SimpleNamespace, url: str) -> None:
 @pytest.mark.parametrize(
     "trouble",
     [
-        *[answers.status(code) for code in (401, 403, 429, 500, 502, 503, 529)],
+        *[answers.status(code) for code in (401, 402, 403, 429, 500, 502, 503, 529)],
         answers.close(),
         answers.reset(),
         answers.cut_short(b"{}"),

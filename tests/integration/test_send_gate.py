@@ -293,6 +293,23 @@ def test_an_answer_counts_though_redis_went_away_and_places_are_released_when_it
     assert code_of(catalog) == ""
 
 
+@pytest.mark.parametrize("mode", ["wait", "fail"])
+def test_an_item_refused_by_a_key_while_redis_went_away_waits_for_it_as_any_other(
+    catalog: SimpleNamespace, upstream: Upstream, redis: Redis, mode: str
+) -> None:
+    """There is another key, and whether it may be used cannot be told."""
+
+    def answer(_: object) -> Answer:
+        redis.goes_away()
+        return answers.status(401)
+
+    upstream.handler = answer
+    item = run(submit(catalog, on_rate_limit=mode))
+    assert (item.state, item.attempt, item.excused) == ("available", 1, 1)
+    assert item.not_before
+    assert timedelta(0) < item.not_before - timezone.now() <= timedelta(seconds=4)
+
+
 def test_a_redis_that_lost_its_scripts_and_state_goes_on(catalog: SimpleNamespace) -> None:
     limit_policy(catalog, ("concurrency", 1, None, ""))
     assert code_of(catalog) == ""

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 
 from routing.call import Outcome, PriceList, Target, Tokens
 from routing.failures import Failure
-from tests.integration.usage_rows import ANSWERED, TARGET, draft, refused
+from tests.integration.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import SHARDS, event_ctes, parameters, record, record_many
 from usage.models import UsageEvent, UsageTotal
 from usage.totals import Total, batch_totals, forget_batch
@@ -73,11 +73,12 @@ def test_totals_tell_unpriced_events_from_free_ones() -> None:
     unsent = Outcome(
         target=Target(requested_model="nope"), failure=Failure(code="model_not_found", message="nope")
     )
-    drafts = [draft(batch_id=BATCH, item_idx=0), draft(batch_id=BATCH, item_idx=1, outcome=refused())]
-    record_many([*drafts, draft(batch_id=BATCH, item_idx=2, outcome=unsent)])
+    drafts = [draft(batch_id=BATCH, item_idx=0), draft(batch_id=BATCH, item_idx=1, outcome=unreadable())]
+    free = [draft(batch_id=BATCH, item_idx=idx, outcome=end) for idx, end in ((2, unsent), (3, refused()))]
+    record_many([*drafts, *free])
     assert batch_totals([BATCH])[BATCH] == Total(
         currency="USD",
-        requests=3,
+        requests=4,
         tokens={"input": 60, "cache_read": 40, "cache_write": 0, "output": 50},
         cost_nanos=540_000,
         unpriced=1,
@@ -103,6 +104,31 @@ def test_absurd_or_missing_token_counts_are_unknown_and_never_stop_the_settling(
     assert (made.input is not None) is known
     assert (UsageEvent.objects.get().input is not None) is known
     assert batch_totals([BATCH])[BATCH].unpriced == (0 if known else 1)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("code", "status", "cost_nanos"),
+    [
+        ("upstream_status", 401, 0),
+        ("upstream_status", 302, 0),
+        ("upstream_status", 500, 0),
+        # The host could not be reached for another try; what was sent before was answered, or broke off.
+        ("upstream_unreachable", 500, 0),
+        ("upstream_unreachable", 200, None),
+        ("upstream_unreachable", 0, None),
+        # The status is that of a key tried before.
+        ("upstream_unreadable", 0, None),
+        ("timeout", 429, None),
+        ("cancelled", 401, None),
+        ("worker_lost", 0, None),
+    ],
+)
+def test_a_call_without_usage_is_free_when_all_it_got_was_a_refusal(
+    code: str, status: int, cost_nanos: int | None
+) -> None:
+    made = draft(batch_id=BATCH, outcome=refused(status=status, code=code))
+    assert (made.cost_nanos, made.input) == (cost_nanos, cost_nanos)
 
 
 @pytest.mark.django_db

@@ -16,7 +16,7 @@ from tests.integration.usage_calls import (
     owner_of,
     put_back,
 )
-from tests.integration.usage_rows import ANSWERED, TARGET, draft, refused
+from tests.integration.usage_rows import ANSWERED, TARGET, draft, unreadable
 from usage.ledger import record, record_many
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def test_a_summary_adds_up_each_group_the_dearest_first(
     record_many(
         [
             *(draft(owner=owner, duration_ms=ms) for ms in (10, 20, 30, 40)),
-            draft(owner=owner, outcome=refused(), duration_ms=100),
+            draft(owner=owner, outcome=unreadable(), duration_ms=100),
             draft(owner=owner, duration_ms=9_999).as_late(),
             draft(owner=owner, outcome=other, duration_ms=7),
         ]

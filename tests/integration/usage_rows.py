@@ -47,6 +47,11 @@ def refused(*, status: int = 429, code: str = "upstream_status") -> Outcome:
     return replace(ANSWERED, failure=Failure(code=code, message=code), status=status, body=b"", tokens=None)
 
 
+def unreadable() -> Outcome:
+    """An answer without usage: what it cost is not known, while one that refused cost nothing."""
+    return refused(status=200, code="upstream_unreadable")
+
+
 def caller(*, owner: str = "owner-a", project_id: uuid.UUID | None = None) -> Caller:
     return Caller(
         owner=owner,

@@ -48,6 +48,13 @@ def test_a_text_line_ends_with_the_ids_that_it_is_about() -> None:
     assert text.format(record_with("started")) == "INFO batches started"
 
 
+def test_a_line_about_a_host_key_says_which_and_how_it_answered() -> None:
+    about = {"host": "openai", "host_key": "main", "status": "401", "seconds": 60}
+    line = TextFormatter().format(record_with("opened", **about))
+    assert line == "opened host=openai host_key=main status=401 seconds=60"
+    assert json.loads(JsonFormatter().format(record_with("opened", **about)))["host_key"] == "main"
+
+
 def test_a_text_line_carries_the_id_of_the_request_that_is_served() -> None:
     token = request_id.set("req_1")
     try:

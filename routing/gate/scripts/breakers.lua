@@ -29,6 +29,7 @@ local function begin_probe(key)
   say_present()
 end
 
+-- For how many milliseconds.
 local function open(key, verdict)
   local breaker = breaker_key(key)
   local milliseconds = verdict.milliseconds
@@ -42,10 +43,12 @@ local function open(key, verdict)
     'at', whole(now))
   redis.call('HDEL', breaker, 'probe', 'probe_at', 'probe_until')
   redis.call('PEXPIRE', breaker, whole(milliseconds + DAY))
+  return milliseconds
 end
 
--- Of the calls that were under way together when a key broke, the first opens the breaker: the others are no further
--- rungs. Nor does one of them close it by a success: that is for the probe.
+-- For how many milliseconds this opened the breaker; 0: it did not. Of the calls that were under way together when a
+-- key broke, the first opens it: the others are no further rungs. Nor does one of them close it by a success: that is
+-- for the probe.
 local function record(key, verdict)
   local breaker = breaker_key(key)
   local found = redis.call('HMGET', breaker, 'until', 'kind', 'probe')
@@ -55,9 +58,10 @@ local function record(key, verdict)
   elseif verdict.kind == 'none' then
     if is_probe then redis.call('HDEL', breaker, 'probe', 'probe_at', 'probe_until') end
   elseif not found[1] or is_probe or (verdict.kind == 'refused' and found[2] ~= 'refused') then
-    open(key, verdict)
+    return open(key, verdict)
   elseif verdict.kind == 'busy' and now + verdict.milliseconds > tonumber(found[1]) then
     redis.call('HSET', breaker, 'until', whole(now + verdict.milliseconds))
     redis.call('PEXPIRE', breaker, whole(verdict.milliseconds + DAY))
   end
+  return 0
 end

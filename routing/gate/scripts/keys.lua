@@ -75,8 +75,23 @@ local function take(index, is_probe)
 end
 
 -- `left`: the key's index, what came of it, whether a request went out with it, and since when it was held.
+-- For how many milliseconds its breaker opened; 0: it did not.
 local function leave(left, charges)
   local key = plan.keys[left.index]
   release(key.rules, left.sent, left.at, charges)
-  record(key, left.verdict)
+  return record(key, left.verdict)
+end
+
+-- For a call that ends refused, by the keys with the indexes `call.refused`: milliseconds until a key may be usable,
+-- and 1 when there is one that refused neither this call nor, with 401, another one.
+local function outlook()
+  if not call.refused then return 0, 0 end
+  local refused, others = {}, 0
+  for _, index in ipairs(call.refused) do refused[index] = true end
+  for index, key in ipairs(plan.keys) do
+    local _, why = shut(key)
+    if not refused[index] and why ~= 'refused' then others = 1 end
+  end
+  local index, wait = choose({})
+  return index and 0 or wait, others
 end
