@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
 MOST_TOKENS = 10**12
 NO_TOKENS = Tokens(input=0, output=0)
+# What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
+SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,11 +105,11 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         custom_id=attempt.custom_id,
         attempt=attempt.number,
         late=False,
-        status=outcome.status,
+        status=_within(outcome.status, SMALLINT_MAX),
         error_kind=outcome.failure.code if outcome.failure else "",
-        duration_ms=duration_ms,
-        upstream_ms=outcome.upstream_ms,
-        keys_tried=outcome.keys_tried,
+        duration_ms=_within(duration_ms, INTEGER_MAX),
+        upstream_ms=_within(outcome.upstream_ms, INTEGER_MAX),
+        keys_tried=_within(outcome.keys_tried, SMALLINT_MAX),
         project_id=caller.project_id,
         principal_kind=caller.principal_kind,
         principal_id=caller.principal_id,
@@ -120,6 +122,10 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         **_names(outcome.target),
         **_counts(tokens),
     )
+
+
+def _within(value: int, most: int) -> int:
+    return max(0, min(value, most))
 
 
 def _known_tokens(outcome: Outcome) -> Tokens | None:
