@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from batches.verdict import failed
 from relaybatch.clock import database_now
-from routing.call import Outcome, Target
+from routing.call import Caller, Outcome, Target
 from routing.failures import Failure
 from routing.recheck import names_of
 from usage.events import Attempt, EventDraft, draft_event
@@ -43,3 +44,20 @@ def lost(claim: Claim) -> Settlement:
     return failed(
         claim, WORKER_LOST, event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
     )
+
+
+def smallest_event_of(claim: Claim) -> EventDraft:
+    """The event of a lost worker's attempt with nothing in it that could be refused for what it says."""
+    nobody = Caller(
+        owner=claim.owner,
+        credential_kind="",
+        credential_id="",
+        principal_kind="",
+        principal_id="",
+        policy_id=claim.policy_id,
+        project_id=None,
+        team_id=None,
+    )
+    outcome = Outcome(target=Target(), failure=WORKER_LOST, sent=True)
+    attempt = replace(facts_of(claim), custom_id=None)
+    return draft_event(caller=nobody, outcome=outcome, attempt=attempt, duration_ms=0)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.checks import CheckMessage, Error
 
-from batches.payloads import PayloadStoreUnavailable, open_store
+from batches.payloads import PayloadStoreUnavailable, open_store, payload_directory
 
 # A watch thread renews its row every sixth of it, and looks at its items twice a second.
 WORKER_LOST_LEAST_SECONDS = 3
@@ -17,9 +16,9 @@ WORKER_LOST_LEAST_SECONDS = 3
 
 def check_payload_directory(**_: Any) -> list[CheckMessage]:
     """It, or the folder that it would be made in, can be written to. Nothing is made here."""
-    if settings.RELAY_BATCH_PAYLOAD_URL:
+    directory = payload_directory()
+    if directory is None:
         return []
-    directory = Path(settings.RELAY_BATCH_PAYLOAD_DIR).absolute()
     there = next(path for path in (directory, *directory.parents) if path.exists())
     if not there.is_dir():
         problem = f"{there} is no directory"
@@ -27,9 +26,10 @@ def check_payload_directory(**_: Any) -> list[CheckMessage]:
         problem = f"{there} is not writable for this user"
     else:
         return []
+    name = "RELAY_BATCH_PAYLOAD_URL" if settings.RELAY_BATCH_PAYLOAD_URL else "RELAY_BATCH_PAYLOAD_DIR"
     return [
         Error(
-            f"RELAY_BATCH_PAYLOAD_DIR ({directory}): {problem}",
+            f"{name} ({directory}): {problem}",
             hint="Make it writable, or set RELAY_BATCH_PAYLOAD_DIR or RELAY_BATCH_PAYLOAD_URL to another place.",
             id="batches.E001",
         )
@@ -38,7 +38,7 @@ def check_payload_directory(**_: Any) -> list[CheckMessage]:
 
 def check_payload_url(**_: Any) -> list[CheckMessage]:
     """It can be opened, with the variables of its own kind of store; nothing is asked of it here."""
-    if not settings.RELAY_BATCH_PAYLOAD_URL:
+    if payload_directory():
         return []
     try:
         open_store()

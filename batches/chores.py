@@ -1,4 +1,4 @@
-"""Chores of the sweeper, each on its own: what is wrong with one does not keep the others from being done."""
+"""Chores of the sweeper and the watch: what is wrong with one does not keep the others from being done."""
 
 from __future__ import annotations
 

@@ -12,10 +12,11 @@ from django.conf import settings
 from batches.attempts import event_of, facts_of, lost
 from batches.claims import claim_item, own_claim
 from batches.models import ItemState
-from batches.patience import AWAY, patiently
+from batches.patience import patiently
 from batches.pauses import crowd, end_breaker_pause, pause
 from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable, open_store
-from batches.settling import Settlement, settle
+from batches.settle_fallbacks import settle_with_fallbacks
+from batches.settling import Settlement
 from batches.verdict import failed, given_back, postponed, refused
 from routing.call import Call
 from routing.failures import CallFailed, Failure
@@ -62,22 +63,11 @@ def _execute(claim: Claim, running: RunningItems) -> Claim | None:
     with running.line_of(claim) as line:
         settlement = _attempt_or_lost(claim, line)
     reach("before_settle")
-    settled = patiently(lambda: _settle_or_lost(claim, settlement))
+    settled = patiently(lambda: settle_with_fallbacks(claim, settlement))
     reach("after_settle")
     patiently(lambda: _mind_pauses(claim, settlement))
     _log(claim, settlement, settled=settled)
     return None if settlement.at_once else claim
-
-
-def _settle_or_lost(claim: Claim, settlement: Settlement) -> bool:
-    """A row that refuses what it is given must not keep the item running either."""
-    try:
-        return settle(claim, settlement)
-    except AWAY:
-        raise
-    except Exception:
-        logger.exception("an attempt could not be settled", extra=claim.log_ids)
-        return settle(claim, lost(claim))
 
 
 def _mind_pauses(claim: Claim, settlement: Settlement) -> None:

@@ -10,13 +10,12 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from batches.attempts import lost
 from batches.cancel import expire_batch
 from batches.chores import attempt
 from batches.claims import claims_of_dead_workers
 from batches.ending import end_if_over, lock_alone
 from batches.models import Batch
-from batches.settling import settle
+from batches.settle_fallbacks import settle_with_fallbacks
 
 if TYPE_CHECKING:
     import uuid
@@ -68,7 +67,7 @@ def take_from_dead_workers(*, may_declare_dead: Callable[[], bool]) -> None:
 
 def _take(claim: Claim) -> None:
     logger.warning("the worker of a running item was lost", extra=claim.log_ids)
-    settle(claim, lost(claim))
+    settle_with_fallbacks(claim)
 
 
 def end_finished() -> None:

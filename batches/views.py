@@ -28,6 +28,7 @@ from batches.retry import read_selection, retry_submission
 from batches.schema import messages as messages_schema
 from batches.strict_json import too_deep
 from relaybatch.errors import InvalidRequest, NotFound, TooLarge
+from relaybatch.one_snapshot import one_snapshot
 from relaybatch.views import WrongMethodsFirst
 from routing.credentials import require_creation
 from usage.parameters import Parameters
@@ -89,12 +90,16 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         asked = self._asked
         dialect = self.dialect_listed(asked.parameters)
         owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
-        return http_answer(dialect.listed(owned, asked), request)
+        with one_snapshot():
+            answer = dialect.listed(owned, asked)
+        return http_answer(answer, request)
 
     @schema.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
-        batch, dialect = self._batch(batch_id)
-        return http_answer(dialect.shown(batch, self._asked), request)
+        with one_snapshot():
+            batch, dialect = self._batch(batch_id)
+            answer = dialect.shown(batch, self._asked)
+        return http_answer(answer, request)
 
     @schema.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -104,8 +109,10 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     @schema.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
         cancel_batch(self._batch(batch_id)[0])
-        batch, dialect = self._batch(batch_id)
-        return http_answer(dialect.cancelled(batch, self._asked), request)
+        with one_snapshot():
+            batch, dialect = self._batch(batch_id)
+            answer = dialect.cancelled(batch, self._asked)
+        return http_answer(answer, request)
 
     @schema.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:

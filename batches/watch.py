@@ -7,16 +7,17 @@ import os
 import socket
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db import connection
 
-from batches.attempts import lost
+from batches.chores import attempt
 from batches.claims import own_claims
 from batches.patience import AWAY
 from batches.running import RunningItems
-from batches.settling import settle
+from batches.settle_fallbacks import settle_with_fallbacks
 from relaybatch.ids import uuid7
 from routing.gate.presence import presence
 
@@ -119,7 +120,9 @@ class Watch:
         for claim in claims:
             if claim.item_id not in handled:
                 logger.error("an item was forgotten while running", extra=claim.log_ids)
-                settle(claim, lost(claim))
+                attempt(
+                    "the care for a forgotten item", partial(settle_with_fallbacks, claim), **claim.log_ids
+                )
 
     def _cancelled(self) -> set[uuid.UUID]:
         running = [item.claim.item_id for item in self.items.now()]

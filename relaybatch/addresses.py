@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import SplitResult, parse_qs, urlsplit
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
 from redis import ConnectionPool
 from redis.exceptions import RedisError
@@ -55,6 +56,16 @@ def payload_url(name: str) -> str:
     return url
 
 
+def folder_of(url: str) -> Path | None:
+    """The folder that a `file:` URL names, which is absolute and of this machine; None for any other URL."""
+    parts = _split(url)
+    if parts is None or parts.scheme != "file" or parts.query or parts.fragment:
+        return None
+    path = unquote(parts.path)
+    is_whole = parts.netloc in ("", "localhost") and path.startswith("/") and "\0" not in path
+    return Path(path) if is_whole and path != "/" else None
+
+
 def _is_redis(parts: SplitResult) -> bool:
     if parts.scheme == "unix":
         return (
@@ -95,7 +106,7 @@ def _is_store(url: str) -> bool:
     if parts is None:
         return False
     if parts.scheme == "file":
-        return not parts.netloc and len(parts.path) > 1
+        return folder_of(url) is not None
     return parts.scheme in BUCKETS and bool(parts.hostname)
 
 

@@ -24,6 +24,8 @@ MOST_TOKENS = 10**12
 NO_TOKENS = Tokens(input=0, output=0)
 # Failures after which no request is left without an answer: it refused, or no further connection could be made.
 _ENDS_WITH_THE_LAST_ANSWER = frozenset({"upstream_status", "upstream_unreachable"})
+# What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
+SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,11 +107,11 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         custom_id=attempt.custom_id,
         attempt=attempt.number,
         late=False,
-        status=outcome.status,
+        status=_within(outcome.status, SMALLINT_MAX),
         error_kind=outcome.failure.code if outcome.failure else "",
-        duration_ms=duration_ms,
-        upstream_ms=outcome.upstream_ms,
-        keys_tried=outcome.keys_tried,
+        duration_ms=_within(duration_ms, INTEGER_MAX),
+        upstream_ms=_within(outcome.upstream_ms, INTEGER_MAX),
+        keys_tried=_within(outcome.keys_tried, SMALLINT_MAX),
         project_id=caller.project_id,
         principal_kind=caller.principal_kind,
         principal_id=caller.principal_id,
@@ -122,6 +124,10 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         **_names(outcome.target),
         **_counts(tokens),
     )
+
+
+def _within(value: int, most: int) -> int:
+    return max(0, min(value, most))
 
 
 def _known_tokens(outcome: Outcome) -> Tokens | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from routing.credentials import Credential
     from usage.filters import EventFilter
 
+_WHOLE: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
 _TRUNCATED = {"1m": "minute", "1h": "hour", "1d": "day"}
 
 
@@ -171,15 +172,15 @@ class UsageTotal(models.Model):
     shard = models.SmallIntegerField()
     requests = models.BigIntegerField(default=0)
     unpriced = models.BigIntegerField(default=0)
-    input = models.BigIntegerField(default=0)
-    cache_read = models.BigIntegerField(default=0)
-    cache_write = models.BigIntegerField(default=0)
-    output = models.BigIntegerField(default=0)
-    reasoning = models.BigIntegerField(default=0)
-    cache_write_5m = models.BigIntegerField(default=0)
-    cache_write_1h = models.BigIntegerField(default=0)
     # Wider than an event's: a sum of many large ones must not stop the settling of the next.
-    cost_nanos = models.DecimalField(max_digits=30, decimal_places=0, default=0)
+    input = models.DecimalField(**_WHOLE)
+    cache_read = models.DecimalField(**_WHOLE)
+    cache_write = models.DecimalField(**_WHOLE)
+    output = models.DecimalField(**_WHOLE)
+    reasoning = models.DecimalField(**_WHOLE)
+    cache_write_5m = models.DecimalField(**_WHOLE)
+    cache_write_1h = models.DecimalField(**_WHOLE)
+    cost_nanos = models.DecimalField(**_WHOLE)
 
     objects = UsageTotalQuerySet.as_manager()
 

@@ -23,6 +23,7 @@ from batches.dialects.ids import batch_id_from, public_id
 from batches.models import Batch
 from batches.snapshots import Snapshot, snapshots_of
 from relaybatch.errors import ApiError
+from relaybatch.one_snapshot import one_snapshot
 from routing.admin.cells import two_lines
 from routing.admin.large_lists import LargeChangeList, LargeListPage
 from routing.amounts import shown_amount
@@ -119,13 +120,14 @@ class BatchPage(LargeListPage):
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         batch_id = batch_id_from(object_id)
-        more = {
-            "items": item_page(batch_id, request.GET) if batch_id else None,
-            "may_operate": self.has_operate_permission(request),
-            "may_view_items": request.user.has_perm("batches.view_batchitem"),
-            "may_view_payloads": request.user.has_perm("batches.view_payload"),
-        }
-        return super().change_view(request, object_id, form_url, more | (extra_context or {}))
+        with one_snapshot():
+            more = {
+                "items": item_page(batch_id, request.GET) if batch_id else None,
+                "may_operate": self.has_operate_permission(request),
+                "may_view_items": request.user.has_perm("batches.view_batchitem"),
+                "may_view_payloads": request.user.has_perm("batches.view_payload"),
+            }
+            return super().change_view(request, object_id, form_url, more | (extra_context or {}))
 
     def cancel(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
         return self._to_one(request, batch_id, CANCEL)

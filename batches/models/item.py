@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import connection, models
-from django.db.models import Q, Value
-from django.db.models.functions import Cast, Concat
+from django.db.models import Q
+from django.db.models.functions import Substr
 
 from relaybatch.ids import uuid7
 
@@ -31,20 +31,6 @@ OPEN = Q(state__in=(ItemState.AVAILABLE, ItemState.RUNNING))
 FAILED = Q(state__in=(ItemState.DISCARDED, ItemState.CANCELLED, ItemState.EXPIRED))
 # An item's message is out, or a worker has it: what an owner's window counts.
 IN_FLIGHT = Q(state=ItemState.RUNNING) | Q(state=ItemState.AVAILABLE, published_at__isnull=False)
-
-
-_STATES_AS_JSON = StringAgg(
-    Concat(
-        Value('{"idx":'),
-        Cast("idx", models.TextField()),
-        Value(',"state":"'),
-        "state",
-        Value('"}'),
-        output_field=models.TextField(),
-    ),
-    delimiter=",",
-    order_by="idx",
-)
 
 
 # Open items and those that failed have small indexes of their own; the completed ones, which are most in the end,
@@ -103,14 +89,13 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
         items = self.filter(batch_id=batch_id, idx__gt=after_idx).order_by("idx")
         return items.filter(state__in=states) if states else items
 
-    def states_as_json(self, batch_id: uuid.UUID, *, idxs: range, states: Sequence[str] = ()) -> str:
-        """`{"idx":0,"state":"completed"},…` for a range of items, "" for none.
+    def state_letters(self, batch_id: uuid.UUID) -> str:
+        """A letter for each item, by idx: the second one of its state, by which states are told apart.
 
-        Put together by the database: a third of the time that rows and Python take.
+        50,000 rows take four times as long, and their JSON three times.
         """
-        items = self.filter(batch_id=batch_id, idx__range=(idxs[0], idxs[-1]))
-        chosen = items.filter(state__in=states) if states else items
-        return chosen.order_by().aggregate(text=_STATES_AS_JSON)["text"] or ""
+        letters = StringAgg(Substr("state", 2, 1), delimiter="", order_by="idx")
+        return self.filter(batch_id=batch_id).aggregate(letters=letters)["letters"] or ""
 
 
 class BatchItem(models.Model):

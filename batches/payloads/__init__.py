@@ -4,7 +4,7 @@ The requests of a batch are one object, an item is an offset and a length in it;
 own, named by the claim that got it, so that a worker which lost its item can't overwrite anything.
 """
 
-from batches.payloads.batch_payloads import BatchPayloads, open_store
+from batches.payloads.batch_payloads import BatchPayloads, open_store, payload_directory
 from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
 
 __all__ = [
@@ -13,4 +13,5 @@ __all__ = [
     "PayloadUnreadable",
     "PayloadUnwritable",
     "open_store",
+    "payload_directory",
 ]

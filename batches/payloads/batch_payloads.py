@@ -15,6 +15,7 @@ from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
 from batches.payloads.objects import ObjectPayloads
+from relaybatch.addresses import folder_of
 
 if TYPE_CHECKING:
     import uuid
@@ -31,13 +32,21 @@ def open_store() -> BatchPayloads:
     return _open(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
 
 
+def payload_directory() -> Path | None:
+    """Where payloads lie in a directory, by its path or by a `file:` URL; None where they lie elsewhere."""
+    return _directory(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
+
+
 @functools.lru_cache(maxsize=4)
-def _open(url: str, directory: str) -> BatchPayloads:
+def _open(url: str, path: str) -> BatchPayloads:
     if url == "postgres:":
         return BatchPayloads(DatabasePayloads())
-    if url:
-        return BatchPayloads(ObjectPayloads.at(url))
-    return BatchPayloads(DirectoryPayloads(Path(directory).absolute()))
+    directory = _directory(url, path)
+    return BatchPayloads(DirectoryPayloads(directory) if directory else ObjectPayloads.at(url))
+
+
+def _directory(url: str, path: str) -> Path | None:
+    return folder_of(url) if url else Path(path).absolute()
 
 
 class BatchPayloads:

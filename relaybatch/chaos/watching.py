@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import random
 import threading
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from relaybatch.chaos.web import Web
 
 ADD_UP = "counts add up to the items, at every poll"
+ONE_INSTANT = "counts and items of one answer are of one instant"
 ONCE_FINAL = "a final state never changes"
 ONE_BATCH = "one Idempotency-Key, one batch"
 LOOK_SECONDS = 0.5
@@ -181,6 +183,9 @@ class Watching:
         now = {item["idx"]: item["state"] for item in shown["items"]}
         if sorted(now) != list(range(len(order.hashes))):
             self._findings.look(ADD_UP, f"{order.public_id}: shows items {sorted(now)}")
+        counted = Counter(now.values())
+        told = f"{order.public_id}: shows {shown['counts']} beside items that are {dict(counted)}"
+        self._findings.look(ONE_INSTANT, *([told] if shown["counts"] != counted else []))
         changed = [
             f"{order.public_id}[{idx}]: {was} became {now.get(idx)}"
             for idx, was in seen.items()

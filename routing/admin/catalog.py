@@ -193,6 +193,10 @@ class PricingPage(NamedPage):
     readonly_fields = ("version",)
     list_display = ("name", "currency", "version", "enabled")
     inlines = (RateInline,)
+    instead_of_deleting = (
+        "Without these prices, and also while they are disabled, what is called by the bindings below has no price "
+        "and counts for no allowance. Give them other prices first."
+    )
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"currency": settings.RELAY_CURRENCY, **super().get_changeform_initial_data(request)}

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, ChangeList
 from django.db import connection
 
+from relaybatch.one_snapshot import one_snapshot
 from routing.admin.pages import ReadOnlyPage
 from routing.admin.typed import AnyPaginator
 
 if TYPE_CHECKING:
     from django.core.paginator import Paginator
     from django.db.models import QuerySet
-    from django.http import HttpRequest
+    from django.http import HttpRequest, HttpResponse
 
 COUNTED_MOST = 10_000
 _NOT_FILTERS = {PAGE_VAR, ORDER_VAR, ERROR_FLAG}
@@ -73,6 +74,13 @@ class LargeListPage(ReadOnlyPage):
     list_per_page = 100
     list_max_show_all = 0
     sortable_by = ()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """What a page counts and what it lists is of one instant. A POST is an action, and changes something."""
+        if request.method == "POST":
+            return super().changelist_view(request, extra_context)
+        with one_snapshot():
+            return super().changelist_view(request, extra_context)
 
     def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
         return self.changelist

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.contrib import messages
+
 from routing.admin.pages import Page
 from routing.admin.typed import AnyTabularInline
 
@@ -21,10 +23,20 @@ class NamedPage(Page):
     list_filter: ClassVar[Any] = ("enabled",)
     search_fields: ClassVar[Any] = ("name",)
     ordering = ("name",)
+    # Told above the list of rows that hold one which somebody wants to delete.
+    instead_of_deleting = "Disable it instead, or change first what uses it."
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         fields = super().get_readonly_fields(request, obj)
         return fields if obj is None else ("name", *fields)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """For one row and for those selected: what is in the way comes with what can be done instead."""
+        found = super().get_deleted_objects(objs, request)
+        _, _, permissions_lacking, protected = found
+        if protected and not permissions_lacking:
+            messages.error(request, self.instead_of_deleting)
+        return found
 
     def save_formset(
         self,

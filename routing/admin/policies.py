@@ -89,6 +89,10 @@ class PolicyPage(NamedPage):
     list_select_related = ("rate_limit",)
     autocomplete_fields = ("rate_limit",)
     inlines = (PolicyHostKeyInline,)
+    instead_of_deleting = (
+        "Without this policy, the keys below would fall back to that of their account or user, which may allow more. "
+        "Disable it instead, or first give these keys another policy, or revoke them."
+    )
 
     @admin.display(description="grants")
     def grants(self, policy: Policy) -> str:
@@ -134,6 +138,10 @@ class RateLimitPage(NamedPage):
     form = RateLimitForm
     fields = ("name", "enabled")
     inlines = (RuleInline,)
+    instead_of_deleting = (
+        "Without this rate limit, and also while it is disabled, what is below has no limit. "
+        "Give it another one first."
+    )
 
 
 def _rule(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from django.db.models import ProtectedError
+
 from routing.catalog.changes import Change
 from routing.catalog.columns import name_of
 from routing.catalog.problems import CatalogRefused, Problem, shown
 from routing.catalog.schema import KINDS, Kind
-from routing.models import Policy, Project, RelayKey, ServiceAccount, Team, User
+from routing.models import Project, RelayKey, ServiceAccount, Team, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routing.catalog.columns import Rows
     from routing.catalog.reading import Wanted
+
+USERS_TOLD = 5
 
 
 def prune_rows(wanted: list[Wanted], rows: Rows) -> Iterator[Change]:
@@ -39,8 +43,7 @@ def _prune(kind: Kind, row: Any) -> Iterator[Change]:
             row.save(update_fields=[kind.enabled_attribute])
             yield Change(action="disable", kind=kind.word, name=name)
         return
-    _require_unused(kind, row)
-    row.delete()
+    _delete_unused(kind, row)
     yield Change(action="delete", kind=kind.word, name=name)
 
 
@@ -67,18 +70,16 @@ def _must_stay(row: Any) -> bool:
     return False
 
 
-def _require_unused(kind: Kind, row: Any) -> None:
-    user = ", ".join(sorted(_users_of(row)))
-    if user:
-        words = f"{kind.word} {shown(name_of(row))} is not in the file, and still used by {user}"
-        raise CatalogRefused([Problem(0, f"{words}: change that first, or keep it in the file")])
+def _delete_unused(kind: Kind, row: Any) -> None:
+    try:
+        row.delete()
+    except ProtectedError as held:
+        users = ", ".join(sorted(map(_word_for, held.protected_objects))[:USERS_TOLD])
+        words = f"{kind.word} {shown(name_of(row))} is not in the file, and still used by {users}"
+        raise CatalogRefused([Problem(0, f"{words}: change that first, or keep it in the file")]) from held
 
 
-def _users_of(row: Any) -> Iterator[str]:
-    """What would lose its way by the deletion. A key without its own policy would fall back to another."""
-    if isinstance(row, Policy):
-        for key in RelayKey.objects.filter(policy=row, revoked_at=None)[:5]:
-            yield f"relay key {key.id}"
-    if isinstance(row, Project):
-        for user in User.objects.filter(project=row)[:5]:
-            yield f"user {shown(user.username)}"
+def _word_for(row: Any) -> str:
+    """A key by its id, which the commands take, and anything else by its name."""
+    name = str(row.pk) if isinstance(row, RelayKey) else shown(name_of(row))
+    return f"{row._meta.verbose_name} {name}"

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 AWAY_SECONDS = (2.0, 4.0)
+# A bucket that an absurd count has emptied is full again after an age that no date can say.
+LONGEST_WAIT_SECONDS = 366 * 86_400
 
 
 class Refused(CallFailed):
@@ -33,7 +35,7 @@ class Refused(CallFailed):
 
 def refusal(answer: Sequence[Any]) -> Refused:
     """What an answer of the script `admit` means, other than admitted."""
-    word, seconds, detail = answer[0], int(answer[1]) / 1000, answer[2]
+    word, seconds, detail = answer[0], min(int(answer[1]) / 1000, LONGEST_WAIT_SECONDS), answer[2]
     if word == b"limit":
         return _spent(seconds, at_once=int(detail))
     if detail == b"limit":

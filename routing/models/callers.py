@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from relaybatch.ids import uuid7
 from routing.models.named import Named
+
+if TYPE_CHECKING:
+    from django.db.models.deletion import Collector
+
+
+def protect_keys_that_may_call(
+    collector: Collector, field: models.ForeignKey[Any], keys: models.QuerySet[RelayKey], using: str
+) -> None:
+    """`on_delete` of a key's own policy: without it, the key would fall back to its principal's, which may allow more.
+
+    A revoked key never works again, and lets its policy go.
+    """
+    if may_call := keys.filter(revoked_at=None):
+        models.PROTECT(collector, field, may_call, using)
+    models.SET_NULL(collector, field, keys.exclude(revoked_at=None), using)
+
+
+# Django then leaves the reading of the rows to it.
+protect_keys_that_may_call.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
 class Team(Named):
@@ -51,7 +72,7 @@ class RelayKey(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     service_account = models.ForeignKey(ServiceAccount, on_delete=models.CASCADE, null=True, blank=True)
     user = models.ForeignKey(User, on_delete=models.CASCADE, null=True, blank=True)
-    policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
+    policy = models.ForeignKey("Policy", on_delete=protect_keys_that_may_call, null=True, blank=True)
     key_hash = models.CharField(max_length=64, unique=True, editable=False)
     prefix = models.CharField(max_length=20, editable=False)
     enabled = models.BooleanField(default=True)

@@ -130,4 +130,4 @@ class Binding(models.Model):
         ordering = ["position", "id"]
 
     def __str__(self) -> str:
-        return f"{self.adapter} #{self.position}"
+        return f"{self.model}, {self.adapter} #{self.position}"

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from routing.catalog.applying import apply_catalog
 from routing.catalog.problems import CatalogRefused
-from routing.keys import create_key
+from routing.keys import create_key, revoke_key
 from routing.models import Host, HostKey, Model, Policy, Project, RelayKey, ServiceAccount, Team, User
 from routing.tokens import forget_expired, mint
 from tests.catalog import make_catalog
@@ -114,6 +114,22 @@ def test_a_policy_that_a_key_has_of_its_own_is_not_deleted(file: Path) -> None:
     ):
         prune(file)
     assert Host.objects.exists()
+
+
+def test_a_policy_that_only_a_revoked_key_had_of_its_own_is_deleted(file: Path) -> None:
+    rows = make_catalog("http://127.0.0.1:9", suffix="1")
+    key = create_key(principal=rows.service_account, policy=Policy.objects.create(name="own"))
+    revoke_key(key_id=key.id, now=timezone.now())
+    assert "delete policy own" in prune(file)
+    assert RelayKey.objects.get(id=key.id).policy is None
+
+
+def test_of_many_that_hold_a_row_five_are_named(file: Path) -> None:
+    project = Project.objects.create(name="s", team=Team.objects.create(name="t"))
+    for letter in "gfedcba":
+        User.objects.create_user(letter, is_staff=True, project=project)
+    with pytest.raises(CatalogRefused, match="used by user a, user b, user c, user d, user e: change that"):
+        prune(file)
 
 
 def test_a_file_that_is_pruned_by_refers_to_itself_alone(file: Path) -> None:

@@ -35,6 +35,21 @@ def test_a_payload_directory_that_cannot_be_made_is_an_error(settings: Settings,
     assert "RELAY_BATCH_PAYLOAD_DIR" in error.hint
 
 
+def test_a_folder_named_by_its_url_is_checked_as_one_named_by_its_path(
+    settings: Settings, tmp_path: Path
+) -> None:
+    settings.RELAY_BATCH_PAYLOAD_URL = (tmp_path / "to" / "be" / "made").as_uri()
+    assert [*check_payload_directory(), *check_payload_url()] == []
+    assert list(tmp_path.iterdir()) == [], "a check makes nothing"
+    (tmp_path / "file").write_text("")
+    settings.RELAY_BATCH_PAYLOAD_URL = (tmp_path / "file" / "payloads").as_uri()
+    [error] = [*check_payload_directory(), *check_payload_url()]
+    assert error.id == "batches.E001"
+    assert error.msg == (
+        f"RELAY_BATCH_PAYLOAD_URL ({tmp_path}/file/payloads): {tmp_path}/file is no directory"
+    )
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
 def test_a_payload_directory_that_is_not_writable_is_an_error(settings: Settings, tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

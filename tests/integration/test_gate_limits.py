@@ -355,3 +355,10 @@ def test_many_threads_that_charge_lose_no_tokens(strategy: str) -> None:
     running = [gate.enter() for _ in range(40)]
     all_at_once([functools.partial(entered.leave, tokens=Tokens(1, 0)) for entered in running])
     assert not gate.passes()
+
+
+@pytest.mark.parametrize("amount", [1, 1000])
+def test_a_bucket_that_an_absurd_count_has_emptied_waits_no_longer_than_a_date_can_say(amount: int) -> None:
+    gate = Gate(rules=(rule("tokens", amount, 60, "token-bucket"),))
+    gate.call(tokens=Tokens(input=10**12, output=0))
+    assert gate.wait_seconds() == 366 * 86_400

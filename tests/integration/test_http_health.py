@@ -39,11 +39,14 @@ def test_redis_that_is_away_is_named(client: Client, settings: Settings) -> None
     assert ready(client, 503) == ALL_OK | {"redis": "does not answer"}
 
 
+@pytest.mark.parametrize(
+    ("name", "form"), [("RELAY_BATCH_PAYLOAD_DIR", "{}"), ("RELAY_BATCH_PAYLOAD_URL", "file://{}")]
+)
 def test_another_payload_store_than_the_deployments_is_named(
-    client: Client, settings: Settings, tmp_path: Path
+    client: Client, settings: Settings, tmp_path: Path, name: str, form: str
 ) -> None:
     assert ready(client, 200) == ALL_OK
-    settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "other")
+    setattr(settings, name, form.format(tmp_path / "other"))
     open_store()
     checks = ready(client, 503)
     assert checks.pop("payload_store") == "the payload store has lost its marker: is the volume mounted?"

@@ -139,6 +139,21 @@ def test_items_can_be_left_out_or_filtered_by_state(client: Client, rows: Simple
     assert len(status_of(client, rows, batch, "?state=discarded,available")["items"]) == 3
 
 
+def test_every_state_of_an_item_is_shown_by_its_name(client: Client, rows: SimpleNamespace) -> None:
+    batch = submit(rows, *[chat_body()] * 6)
+    BatchItem.objects.filter(batch=batch, idx=1).update(state="running", worker_id=uuid.uuid4())
+    complete(batch, 2, b"{}")
+    discard(batch, 3, error_code="timeout", error="timed out")
+    for idx, state in ((4, "cancelled"), (5, "expired")):
+        BatchItem.objects.filter(batch=batch, idx=idx).update(state=state, finished_at=Now())
+    items = [(item["idx"], item["state"]) for item in status_of(client, rows, batch)["items"]]
+    names = ("available", "running", "completed", "discarded", "cancelled", "expired")
+    assert items == list(enumerate(names))
+    for idx, state in enumerate(names):
+        only = status_of(client, rows, batch, f"?state={state}")["items"]
+        assert only == [{"idx": idx, "state": state}]
+
+
 def test_the_items_of_a_large_batch_come_as_a_stream_of_the_same_form(
     client: Client, rows: SimpleNamespace
 ) -> None:

@@ -29,10 +29,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 UNOPENED = "az://container/prefix"
 
 
-@pytest.mark.parametrize("url", [UNOPENED, "nonsense", "s3:", "file:///nowhere/at/all"])
+@pytest.mark.parametrize("url", [UNOPENED, "nonsense", "s3:"])
 def test_it_is_unavailable(url: str, settings: Settings) -> None:
     settings.RELAY_BATCH_PAYLOAD_URL = url
     with pytest.raises(PayloadStoreUnavailable, match="cannot be opened"):
+        open_store()
+
+
+def test_a_folder_that_cannot_be_made_is_unavailable(settings: Settings) -> None:
+    settings.RELAY_BATCH_PAYLOAD_URL = "file:///proc/nowhere/at/all"
+    with pytest.raises(PayloadStoreUnavailable, match="the payload directory cannot be made"):
         open_store()
 
 

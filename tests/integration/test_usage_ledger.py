@@ -132,6 +132,28 @@ def test_a_call_without_usage_is_free_when_all_it_got_was_a_refusal(
 
 
 @pytest.mark.django_db
+def test_a_total_may_be_larger_than_any_count_in_it() -> None:
+    """Else it would be full one day, and no event of its batch or project could be saved any more."""
+    record(draft(batch_id=BATCH, item_idx=0))
+    UsageTotal.objects.update(input=2**63 - 1, output=2**63 - 1)
+    record(draft(batch_id=BATCH, item_idx=1))
+    tokens = batch_totals([BATCH])[BATCH].tokens
+    assert (tokens["input"], tokens["output"]) == (2**63 + 59, 2**63 + 49)
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("measured", "kept"), [(-1, 0), (0, 0), (2**31 - 1, 2**31 - 1), (2**31, 2**31 - 1), (10**15, 2**31 - 1)]
+)
+def test_a_duration_that_no_column_holds_is_the_longest_or_the_shortest(measured: int, kept: int) -> None:
+    outcome = replace(ANSWERED, upstream_ms=measured)
+    made = draft(batch_id=BATCH, outcome=outcome, duration_ms=measured)
+    record(made)
+    event = UsageEvent.objects.get()
+    assert (event.duration_ms, event.upstream_ms) == (kept, kept)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", ["m" * 500, "a\0b", "\ud800", "ö" * 300])
 def test_a_model_may_be_asked_for_by_any_text(name: str) -> None:
     record(draft(outcome=replace(ANSWERED, target=replace(TARGET, requested_model=name))))
