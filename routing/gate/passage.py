@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from routing.gate.answers import ask
 from routing.gate.presence import presence
 from routing.gate.redis import RedisAway, run
 from routing.gate.refusals import redis_away, refusal
@@ -78,7 +79,8 @@ class Passage:
 
     def _admitted(self, choice: Choice) -> UsableKey:
         try:
-            answer = run("admit", plan=choice.plan, call=self._call(lease=self._lease()))
+            call = self._call(lease=self._lease())
+            answer = ask("admit", plan=choice.plan, call=call, keys=len(choice.keys))
         except RedisAway as away:
             logger.warning("calls wait, since Redis is away: %s", away)
             self._owe_all(choice)
@@ -93,7 +95,7 @@ class Passage:
         self._ever_sent = self._ever_sent or self.sent
         self._key = None
         try:
-            answer = run("move", plan=choice.plan, call=call)
+            answer = ask("move", plan=choice.plan, call=call, keys=len(choice.keys))
         except RedisAway as away:
             logger.warning("no other host key can be chosen, since Redis is away: %s", away)
             self._owe_all(choice)
