@@ -9,9 +9,8 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu import Exchange, Queue
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 # At a worker's start Celery would run Django's checks, which load every route and page, and drop what they say.
-os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
+os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
 
