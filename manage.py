@@ -1,11 +1,9 @@
 #!/usr/bin/env python
 """Django's command line for Relaybatch."""
 
-import os
 import sys
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
     from django.core.management import execute_from_command_line
 
     from relaybatch.starting import one_line_if_wrong

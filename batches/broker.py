@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from celery import current_app
 from kombu import pools
 from kombu.exceptions import BatchPublishError, OperationalError  # type: ignore[attr-defined]
-from redis.exceptions import RedisError
+
+from relaybatch.redis_errors import REDIS_UNAVAILABLE
 
 if TYPE_CHECKING:
     import uuid
@@ -21,7 +22,7 @@ QUEUE = "items"
 TASK = "batches.run_item"
 # What a broker that is away raises: kombu wraps connection errors, those within a batch in a class of their own, and
 # lets some of redis-py's through.
-BROKER_ERRORS = (OperationalError, BatchPublishError, RedisError, OSError)
+BROKER_ERRORS = (OperationalError, BatchPublishError, *REDIS_UNAVAILABLE)
 
 
 # Of everything that a publisher waits for. A server that is frozen, or behind a cut wire, refuses nothing.

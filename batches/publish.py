@@ -118,8 +118,8 @@ def publish_lost() -> int:
     """
     try:
         queued = broker.queue_length()
-    except BROKER_ERRORS:
-        logger.warning("the broker is away: lost messages are published when it is back")
+    except BROKER_ERRORS as error:
+        logger.warning("the broker is away (%s): lost messages are published later", _kind(error))
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_MARK_LOST, {"queued": queued})
@@ -132,10 +132,15 @@ def _send(item_ids: list[uuid.UUID]) -> int:
         return 0
     try:
         broker.send_messages(item_ids)
-    except BROKER_ERRORS:
-        logger.warning("the broker is away: %d items are published when it is back", len(item_ids))
+    except BROKER_ERRORS as error:
+        logger.warning("the broker is away (%s): %d items are published later", _kind(error), len(item_ids))
         return 0
     return len(item_ids)
+
+
+def _kind(error: Exception) -> str:
+    """Of kombu's own classes, none says what Redis answered."""
+    return type(error.__cause__ or error).__name__
 
 
 _refiller = Refiller(publish_due)

@@ -165,7 +165,6 @@ def _environment(home: Path, servers: Servers) -> dict[str, str]:
     for name in [name for name in os.environ if name.startswith(OF_A_DEPLOYMENT)]:
         del os.environ[name]
     return {
-        "DJANGO_SETTINGS_MODULE": "relaybatch.settings",
         "SECRET_KEY": secrets.token_urlsafe(48),
         "RELAY_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
         "ALLOWED_HOSTS": "127.0.0.1",

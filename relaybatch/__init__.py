@@ -1,1 +1,8 @@
-"""How Relaybatch is wired: settings, urls, Celery app, quickstart."""
+"""How Relaybatch is wired: settings, urls, Celery app, quickstart.
+
+Every process imports something of it before it reads its settings: so here the environment is put right for all.
+"""
+
+from relaybatch.foreign_variables import leave_out
+
+leave_out()

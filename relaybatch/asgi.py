@@ -1,13 +1,10 @@
 """The ASGI application, for deployments that serve one."""
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 
 from django.core.asgi import get_asgi_application
 
 from relaybatch.starting import one_line_if_wrong
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 
 with one_line_if_wrong():
     django_application = get_asgi_application()

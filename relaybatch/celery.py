@@ -4,37 +4,23 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any, Self
 
 from celery import Celery
-from celery.app.amqp import AMQP
 from celery.signals import setup_logging
-from kombu import Connection, Exchange, Queue
+from kombu import Exchange, Queue
 
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 # At a worker's start Celery would run Django's checks, which load every route and page, and drop what they say.
-os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
+os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
 
 from relaybatch.addresses import broker_url
+from relaybatch.broker_connection import SteadyAMQP
 from relaybatch.starting import one_line_if_wrong
 
 with one_line_if_wrong():
     # Celery looks for its app in several ways, and would tell of the last one's error, not of this.
     redis_url = settings.REDIS_URL
-
-
-class SteadyConnection(Connection):
-    """Looks every second whether the broker is back. Celery waits longer after each try, up to half a minute."""
-
-    def ensure_connection(self, *args: Any, **kwargs: Any) -> Self:
-        every_second = {"interval_start": 1, "interval_step": 1, "interval_max": 1}
-        return super().ensure_connection(*args, **every_second | kwargs)
-
-
-class SteadyAMQP(AMQP):
-    Connection = SteadyConnection
 
 
 app = Celery("relaybatch", amqp=SteadyAMQP)
@@ -61,6 +47,7 @@ app.conf.update(
     accept_content=["json"],
     worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
     worker_pool="threads",
+    worker_consumer="relaybatch.broker_consumer:SteadyConsumer",
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
     worker_enable_remote_control=False,

@@ -14,10 +14,19 @@ from django.db.migrations.executor import MigrationExecutor
 from django.http import JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 from redis import Redis
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    InvalidResponse,
+    ResponseError,
+)
 
 from batches.payloads import PayloadStoreUnavailable, open_store
 from relaybatch import errors
 from relaybatch.http import error_answer
+from relaybatch.redis_errors import WRONG_REPLY
+from routing.gate.redis import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 # Below the 5 s that load balancers commonly wait.
 WAIT_SECONDS = 3.0
+# redis-py counts some of them among the connection's.
+ERROR_REPLIES = (ResponseError, AuthenticationError, AuthorizationError, BusyLoadingError)
 
 
 class NotReady(Exception):  # noqa: N818 -- carries what to say
@@ -87,8 +98,11 @@ def _answer(name: str, future: Future[None], *, deadline: float) -> str:
 
 
 def _check_database() -> None:
+    """A standby, and a server that has run out of room, may answer every question and take nothing."""
     with connections["default"].cursor() as cursor:
-        cursor.execute("SELECT 1")
+        cursor.execute("SELECT current_setting('transaction_read_only')::bool")
+        if cursor.fetchone()[0]:
+            raise NotReady("takes no writes")
 
 
 def _check_migrations() -> None:
@@ -99,10 +113,19 @@ def _check_migrations() -> None:
 
 
 def _check_redis() -> None:
+    """By a write, as the gate and the broker need it: a replica or a full server answers PING as well."""
     with Redis.from_url(
         settings.REDIS_URL, socket_connect_timeout=WAIT_SECONDS, socket_timeout=WAIT_SECONDS
     ) as redis:
-        redis.ping()
+        try:
+            written = redis.set(f"{PREFIX}ready", 1, px=1000)
+        except ERROR_REPLIES as error:
+            logger.warning("not ready: redis: %s", type(error).__qualname__)
+            raise NotReady("answers with an error") from error
+        except (InvalidResponse, *WRONG_REPLY):
+            written = None
+    if written is not True:
+        raise NotReady("answers wrongly")
 
 
 def _check_payloads() -> None:

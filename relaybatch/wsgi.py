@@ -1,12 +1,8 @@
 """The WSGI application that the `web` process serves."""
 
-import os
-
 from django.core.wsgi import get_wsgi_application
 
 from relaybatch.starting import APP_CANNOT_BE_LOADED, one_line_if_wrong
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
 
 with one_line_if_wrong(exit_code=APP_CANNOT_BE_LOADED):
     application = get_wsgi_application()

@@ -102,7 +102,6 @@ def forget(home: Path) -> None:
 def _environment(home: Path, servers: Servers) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_DEPLOYMENT)}
     return kept | {
-        "DJANGO_SETTINGS_MODULE": "relaybatch.settings",
         "SECRET_KEY": secrets.token_urlsafe(48),
         "RELAY_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
         "ALLOWED_HOSTS": "127.0.0.1",

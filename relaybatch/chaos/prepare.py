@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import sys
 
 import django
@@ -15,7 +14,6 @@ from django.core.management import call_command
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
     django.setup()
     call_command("migrate", interactive=False, verbosity=0)
     call_command("apply", sys.argv[1], stdout=sys.stderr)

@@ -25,7 +25,6 @@ SERVICE_ACCOUNT = "demo"
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "relaybatch.settings")
     try:
         django.setup()
         call_command("migrate", interactive=False, verbosity=0)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from redis.exceptions import RedisError
-
+from relaybatch.redis_errors import REDIS_UNAVAILABLE
 from routing.gate.plan import breaker_of
 from routing.gate.redis import PREFIX, away, client
 from routing.secrets import SecretError, host_key_secret
@@ -42,20 +41,20 @@ def states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
             for name in names:
                 pipeline.hgetall(name or f"{PREFIX}breaker:unknown")
             (seconds, microseconds), *found = pipeline.execute()
-    except (RedisError, OSError) as error:
+        now_ms = seconds * 1000 + microseconds // 1000
+        return [
+            _state(host_key, hash_, now_ms) if name else BreakerState(host_key, "unknown")
+            for host_key, name, hash_ in zip(host_keys, names, found, strict=True)
+        ]
+    except REDIS_UNAVAILABLE as error:
         raise away(error) from error
-    now_ms = seconds * 1000 + microseconds // 1000
-    return [
-        _state(host_key, hash_, now_ms) if name else BreakerState(host_key, "unknown")
-        for host_key, name, hash_ in zip(host_keys, names, found, strict=True)
-    ]
 
 
 def reset(host_key: HostKey) -> None:
     """Closes the breaker, for every host key of the same value. Raises RedisAway, and SecretError."""
     try:
         client().delete(_breaker(host_key_secret(host_key)))
-    except (RedisError, OSError) as error:
+    except REDIS_UNAVAILABLE as error:
         raise away(error) from error
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from routing.gate.answers import ask
 from routing.gate.presence import presence
-from routing.gate.redis import RedisAway, run
+from routing.gate.redis import RedisAway
 from routing.gate.refusals import key_refused, key_refused_unheard, redis_away, refusal
 from routing.gate.verdicts import NONE
 
@@ -83,7 +84,8 @@ class Passage:
 
     def _admitted(self, choice: Choice) -> UsableKey:
         try:
-            answer = run("admit", plan=choice.plan, call=self._call(lease=self._lease()))
+            call = self._call(lease=self._lease())
+            answer = ask("admit", plan=choice.plan, call=call, keys=len(choice.keys))
         except RedisAway as away:
             logger.warning("calls wait, since Redis is away: %s", away)
             self._owe_all(choice)
@@ -99,7 +101,7 @@ class Passage:
         self._ever_sent = self._ever_sent or self.sent
         self._key = None
         try:
-            answer = run("move", plan=choice.plan, call=call)
+            answer = ask("move", plan=choice.plan, call=call, keys=len(choice.keys))
         except RedisAway as away:
             logger.warning("no other host key can be chosen, since Redis is away: %s", away)
             self._owe_all(choice)
@@ -159,7 +161,7 @@ class Passage:
     def _tell(self, choice: Choice, **words: Any) -> None:
         call = self._call(**words)
         try:
-            answer = run("finish", plan=choice.plan, call=call)
+            answer = ask("finish", plan=choice.plan, call=call, keys=len(choice.keys))
         except RedisAway as away:
             logger.warning("Redis was not told how a call ended: %s", away)
             presence.owe(plan=choice.plan, call=_repeatable(call))

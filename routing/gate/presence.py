@@ -14,8 +14,8 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from redis.exceptions import RedisError
 
+from relaybatch.redis_errors import REDIS_UNAVAILABLE
 from routing.gate.redis import PREFIX, RedisAway, ScriptFailed, client, run
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Presence:
             impatient = client(connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS)
             impatient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
             self._pay(impatient)
-        except (RedisError, OSError, RedisAway) as error:
+        except (*REDIS_UNAVAILABLE, RedisAway) as error:
             logger.warning("Redis cannot be told that this process lives: %s", type(error).__name__)
 
     def owe(self, *, plan: bytes, call: dict[str, Any]) -> None:

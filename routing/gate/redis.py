@@ -6,19 +6,20 @@ One server (or a primary with replicas): the scripts name keys as they go, which
 from __future__ import annotations
 
 import functools
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from django.conf import settings
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError, ResponseError
+from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.retry import Retry
 
-if TYPE_CHECKING:
-    from redis.commands.core import Script
+from relaybatch.redis_errors import REDIS_UNAVAILABLE
 
 PREFIX = "rb:gate:"
 CONNECT_SECONDS = 1.0
@@ -38,22 +39,26 @@ class ScriptFailed(RedisAway):
 
 @functools.cache
 def client(*, connect_seconds: float = CONNECT_SECONDS, answer_seconds: float = ANSWER_SECONDS) -> Redis:
-    """A connection that broke while it lay idle is made anew, once. Safe after a fork."""
+    """A connection that broke while it lay idle is made anew, once. Safe after a fork.
+
+    So is one to a server that takes no writes any more: the address may be that of another one by now.
+    """
     return Redis.from_url(
         settings.REDIS_URL,
         socket_connect_timeout=connect_seconds,
         socket_timeout=answer_seconds,
-        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError,)),
+        retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError, ReadOnlyError)),
     )
 
 
 def run(name: str, *, plan: bytes, call: dict[str, Any], by: Redis | None = None) -> Any:
     """The script's answer. Raises RedisAway, and then nobody knows whether it ran, and ScriptFailed."""
+    script, arguments = _script(name), (plan, msgspec.json.encode(call))
     try:
-        return _script(name)(args=(plan, msgspec.json.encode(call)), client=by)
+        return script.run(by or client(), arguments)
     except ResponseError as error:
         raise ScriptFailed(type(error).__name__) from error
-    except (RedisError, OSError) as error:
+    except REDIS_UNAVAILABLE as error:
         raise away(error) from error
 
 
@@ -61,9 +66,22 @@ def away(error: Exception) -> RedisAway:
     return RedisAway(f"{type(error).__name__}")
 
 
-@functools.cache
-def _script(name: str) -> Script:
+@dataclass(frozen=True, slots=True)
+class _Script:
     """Sent once, called by its hash; sent again to a Redis that has forgotten it."""
+
+    text: str
+    sha1: str
+
+    def run(self, redis: Redis, arguments: tuple[bytes, bytes]) -> Any:
+        try:
+            return redis.evalsha(self.sha1, 0, *arguments)
+        except NoScriptError:
+            return redis.eval(self.text, 0, *arguments)
+
+
+@functools.cache
+def _script(name: str) -> _Script:
     parts = [(_FOLDER / f"{part}.lua").read_text() for part in (*_LIBRARY, name)]
-    script: Script = client().register_script("\n".join(parts))
-    return script
+    text = "\n".join(parts)
+    return _Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

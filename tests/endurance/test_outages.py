@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+import redis
 from django.db import connection
 
 from batches.models import BatchItem
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+READ_ONLY_SECONDS = 30.0
 _CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -86,6 +89,44 @@ def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
         broker.stop()
     assert sweeper.alive
     assert_whole(batch, upstream, 60)
+
+
+def test_redis_read_only_for_half_a_minute_ends_no_process_and_every_item_is_sent_once(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    """As a failover leaves it: a replica of a server that nobody reaches. One worker starts meanwhile."""
+    upstream.handler = lambda _: answers.after(0.02)
+    broker = PrivateRedis(tmp_path)
+    broker.start()
+    client = redis.Redis.from_url(broker.url)
+    try:
+        running = deployment.worker(REDIS_URL=broker.url)
+        sweeper = deployment.sweeper(REDIS_URL=broker.url)
+        batch = submit(catalog, *[chat_body()] * 200)
+        wait_until(lambda: finished(batch) >= 20, running.log)
+        client.replicaof("127.0.0.1", 1)
+        end = time.monotonic() + READ_ONLY_SECONDS
+        starting = deployment.worker(REDIS_URL=broker.url)
+        waiting = submit(catalog, *[chat_body()] * 20)
+        wait_until(lambda: time.monotonic() > end, lambda: "time stands still")
+        assert finished(waiting) == 0
+        client.replicaof("NO", "ONE")
+        wait_until(lambda: finished(batch) + finished(waiting) > 100, running.log, seconds=10)
+        running.stop()
+        last = submit(catalog, *[chat_body()] * 20)
+        wait_for_end(batch, waiting, last)
+        for process in (starting, sweeper):
+            assert process.alive, process.log()
+        for process in (running, starting, sweeper):
+            assert "CRITICAL" not in process.log()
+    finally:
+        client.close()
+        broker.stop()
+    assert batch.final_counts == {"completed": 200}
+    assert (waiting.final_counts, last.final_counts) == ({"completed": 20}, {"completed": 20})
+    sends = Counter(request.headers["idempotency-key"] for request in upstream.requests)
+    assert (len(sends), set(sends.values())) == (240, {1})
+    assert UsageEvent.objects.filter(late=False).count() == 240
 
 
 def test_all_database_connections_cut_again_and_again_lose_nothing_and_send_nothing_twice(

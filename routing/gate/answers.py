@@ -1,0 +1,32 @@
+"""What the scripts answer. Anything else is no answer of theirs: it takes no key, and tells nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from routing.gate.redis import RedisAway, run
+
+# By script: the first word, and the types of what follows it (the scripts say what that means).
+_NONE = {b"none": [int, int, int]}
+_FORMS = {
+    "admit": {b"admitted": [int, int, int], b"limit": [int, int], b"closed": [int, bytes]},
+    "move": {b"admitted": [int, int, int, int], **_NONE},
+    "finish": _NONE,
+}
+
+
+def ask(name: str, *, plan: bytes, call: dict[str, Any], keys: int) -> list[Any]:
+    """`keys`: how many the plan has. Raises RedisAway, and then nobody knows whether the script ran."""
+    answer = run(name, plan=plan, call=call)
+    if not _is_answer(name, answer, keys=keys):
+        raise RedisAway("a wrong answer")
+    return list(answer)
+
+
+def _is_answer(name: str, answer: Any, *, keys: int) -> bool:
+    if not isinstance(answer, list) or not answer or not isinstance(answer[0], bytes):
+        return False
+    word, *details = answer
+    if [type(detail) for detail in details] != _FORMS[name].get(word):
+        return False
+    return word != b"admitted" or details[0] in range(1, keys + 1)

@@ -1,0 +1,120 @@
+"""The environment of other projects changes nothing: a deployment's addresses and settings are its own variables."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.models import Batch, Worker
+from tests.deployment import ROOT, Deployment, deployment_environment, wait_for_end
+from tests.submissions import chat_body
+from tests.web import web_process
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+NOBODY = "redis://127.0.0.1:1/0"
+OF_CELERY = {
+    "CELERY_BROKER_URL": NOBODY,
+    "CELERY_BROKER_READ_URL": NOBODY,
+    "CELERY_BROKER_WRITE_URL": NOBODY,
+    "BROKER_URL": NOBODY,
+    "CELERY_BROKER": NOBODY,
+    "CELERY_RESULT_BACKEND": "nothing://",
+    "RESULT_BACKEND": "nothing://",
+    "CELERY_CONFIG_MODULE": "nothing",
+    "CONFIG_MODULE": "nothing",
+    "CELERY_CONFIG": "nothing",
+    "CELERY_LOADER": "nothing:Loader",
+    "LOADER": "nothing:Loader",
+    "APP": "nothing",
+    "CELERY_APP": "nothing",
+    "CELERY_TRACE_APP": "1",
+    "CELERY_WORKER_QUEUES": "others",
+    "CELERY_WORKER_EXCLUDE_QUEUES": "items",
+    "CELERY_WORKER_CONCURRENCY": "1",
+    "CELERY_WORKER_POOL": "solo",
+    "CELERY_WORKER_LOGLEVEL": "loud",
+    "CELERY_WORKER_LOGFILE": "/nowhere/worker.log",
+    "CELERY_WORKER_PIDFILE": "/nowhere/worker.pid",
+    "CELERY_WORKER_TIME_LIMIT": "0.001",
+    "CELERY_WORKER_AUTOSCALE": "1,1",
+    "CELERY_WORKER_BEAT": "1",
+    "CELERY_WORKER_DETACH": "1",
+    "CELERY_WORKER_INCLUDE": "nothing",
+    "CELERY_WORKER_PURGE": "1",
+}
+OF_POSTGRES = {
+    "PGHOST": "/nowhere",
+    "PGHOSTADDR": "127.0.0.9",
+    "PGPORT": "1",
+    "PGDATABASE": "nothing",
+    "PGUSER": "nobody",
+    "PGPASSWORD": "wrong",
+    "PGSERVICE": "nothing",
+    "PGSERVICEFILE": "/nowhere/services",
+    "PGOPTIONS": "-c search_path=nowhere -c default_transaction_read_only=on",
+    "PGSSLMODE": "verify-full",
+    "PGCHANNELBINDING": "require",
+    "PGREQUIREAUTH": "none",
+    "PGTARGETSESSIONATTRS": "standby",
+    "PGCLIENTENCODING": "LATIN1",
+    "PGDATESTYLE": "German",
+    "PGTZ": "Asia/Tokyo",
+    "PGCONNECT_TIMEOUT": "many",
+}
+OF_OTHERS = {"DJANGO_SETTINGS_MODULE": "nothing.settings", "KOMBU_LOG_CONNECTION": "1"}
+GROUPS = {"celery": OF_CELERY, "postgres": OF_POSTGRES, "others": OF_OTHERS}
+
+
+@pytest.mark.parametrize("foreign", GROUPS.values(), ids=GROUPS)
+def test_a_batch_goes_its_way_from_web_to_worker(
+    foreign: dict[str, str],
+    deployment: Deployment,
+    catalog: SimpleNamespace,
+    upstream: Upstream,
+    tmp_path: Path,
+) -> None:
+    with web_process(tmp_path, **foreign) as web:
+        deployment.worker(ready=True, **foreign)
+        sweeper = deployment.sweeper(**foreign)
+        assert web.call("GET", "/readyz").status == 200, web.log()
+        body = b'{"shape":"openai","requests":[' + b",".join([chat_body()] * 30) + b"]}"
+        answer = web.call("POST", "/v1/batches", headers=catalog.headers, body=body)
+        assert answer.status == 202, answer.body
+        batch = Batch.objects.get(id=answer.json["id"])
+        wait_for_end(batch)
+        assert Worker.objects.get().slots == 8
+        assert sweeper.alive, sweeper.log()
+    assert batch.final_counts == {"completed": 30}
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["from relaybatch.wsgi import application", "from relaybatch.asgi import application"],
+    ids=["wsgi", "asgi"],
+)
+def test_other_servers_load_the_application(code: str) -> None:
+    foreign = OF_CELERY | OF_POSTGRES | OF_OTHERS
+    environment = deployment_environment() | foreign
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_command_finds_settings_and_database() -> None:
+    environment = deployment_environment() | OF_CELERY | OF_POSTGRES | OF_OTHERS
+    command = [sys.executable, "manage.py", "check_usage", "--json"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)

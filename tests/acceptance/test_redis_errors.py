@@ -1,0 +1,69 @@
+"""Redis answers, but with errors, or with what is no answer at all: workers wait until it is over."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+from django.conf import settings
+
+from batches.models import BatchItem, Worker
+from tests import upstream_answers as answers
+from tests.deployment import wait_for_end, wait_until
+from tests.redis_proxy import ERRORS, READONLY, WRITES, WRONG, RedisProxy
+from tests.submissions import chat_body, submit
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+    from tests.deployment import Deployment
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+TRIES = 6
+
+
+@pytest.mark.parametrize(
+    ("replies", "commands"),
+    [([READONLY], WRITES), (ERRORS.values(), WRITES), (ERRORS.values(), ()), (WRONG.values(), ())],
+    ids=["it takes no writes", "errors to writes", "errors to everything", "wrong answers"],
+)
+def test_workers_wait_while_redis_answers_with(
+    deployment: Deployment,
+    catalog: SimpleNamespace,
+    upstream: Upstream,
+    replies: list[bytes],
+    commands: frozenset[str],
+) -> None:
+    upstream.handler = lambda _: answers.after(0.02)
+    with RedisProxy(settings.REDIS_URL) as proxy:
+        running = deployment.worker(REDIS_URL=proxy.url)
+        sweeper = deployment.sweeper(REDIS_URL=proxy.url)
+        batch = submit(catalog, *[chat_body()] * 60)
+        finished = BatchItem.objects.filter(batch_id=batch.id, finished_at__isnull=False)
+        wait_until(lambda: finished.count() >= 10, running.log)
+        proxy.answer(*replies, commands=frozenset(commands))
+        starting = deployment.worker(REDIS_URL=proxy.url)
+        proxy.wait_for_answers(TRIES * 3)
+        proxy.forward()
+        wait_for_end(batch)
+        for process in (running, starting, sweeper):
+            assert process.alive, process.log()
+            assert "Frequent restarts" not in process.log()
+            assert process.stop() == 0, process.log()
+    assert batch.final_counts == {"completed": 60}
+    assert set(Counter(request.headers["idempotency-key"] for request in upstream.requests).values()) == {1}
+
+
+def test_a_worker_can_be_stopped_while_redis_answers_with_errors(
+    deployment: Deployment, catalog: SimpleNamespace
+) -> None:
+    with RedisProxy(settings.REDIS_URL) as proxy:
+        running = deployment.worker(REDIS_URL=proxy.url)
+        proxy.answer(READONLY, commands=WRITES)
+        starting = deployment.worker(REDIS_URL=proxy.url)
+        proxy.wait_for_answers(TRIES)
+        assert (running.stop(), starting.stop()) == (0, 0)
+    assert not Worker.objects.exists()
