@@ -7,8 +7,8 @@ from typing import Any
 from routing.gate.redis import RedisAway, run
 
 # By script: the first word, and the types of what follows it (the scripts say what that means).
-_NONE = {b"none": [int, int, int]}
-_FORMS = {
+_NONE: dict[bytes, list[type]] = {b"none": [int, int, int]}
+_FORMS: dict[str, dict[bytes, list[type]]] = {
     "admit": {b"admitted": [int, int, int], b"limit": [int, int], b"closed": [int, bytes]},
     "move": {b"admitted": [int, int, int, int], **_NONE},
     "finish": _NONE,
