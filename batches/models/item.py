@@ -53,6 +53,13 @@ CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'discarded') AS discar
     WHERE batch_id = b.id AND state IN ('discarded', 'cancelled', 'expired')) AS failed
 WHERE b.id = ANY(%s)
 """
+# Worded as the index of waiting items, which holds few. By the ORM, it took three times as long.
+_WAITING = """
+SELECT batch_id, waiting_reason, count(*) FROM batches_batchitem
+WHERE batch_id = ANY(%s) AND state = 'available' AND published_at IS NULL AND not_before IS NOT NULL
+    AND waiting_reason <> ''
+GROUP BY batch_id, waiting_reason
+"""
 
 
 class BatchItemQuerySet(models.QuerySet["BatchItem"]):
@@ -71,17 +78,12 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
             }
 
     def waiting_by_batch(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
-        """`{batch: {waiting_reason: count}}`. Worded as the index of waiting items, which holds few."""
-        rows = self.filter(
-            batch_id__in=list(batch_ids),
-            state=ItemState.AVAILABLE,
-            published_at=None,
-            not_before__isnull=False,
-        ).exclude(waiting_reason="")
+        """`{batch: {waiting_reason: count}}`."""
         counts: dict[uuid.UUID, dict[str, int]] = {}
-        grouped = rows.order_by().values_list("batch_id", "waiting_reason")
-        for batch_id, reason, count in grouped.annotate(count=models.Count("*")):
-            counts.setdefault(batch_id, {})[reason] = count
+        with connection.cursor() as cursor:
+            cursor.execute(_WAITING, [list(batch_ids)])
+            for batch_id, reason, count in cursor.fetchall():
+                counts.setdefault(batch_id, {})[reason] = count
         return counts
 
     def page(self, batch_id: uuid.UUID, *, after_idx: int, states: Sequence[str] = ()) -> BatchItemQuerySet:

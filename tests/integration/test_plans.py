@@ -78,3 +78,11 @@ def test_counts_read_the_indexes_of_those_that_are_open_or_failed(batch: Batch) 
     for index in ("item_due", "item_in_flight", "item_failed"):
         assert index in text, text
     assert "Seq Scan on batches_batchitem" not in text, text
+
+
+def test_waiting_reasons_and_state_letters_read_an_index_alone(batch: Batch) -> None:
+    waiting = plan(item._WAITING.replace("%s", "%(batches)s"), {"batches": [batch.id]})
+    assert "Index Scan using item_waiting" in waiting, waiting
+    letters = "SELECT string_agg(substr(state, 2, 1), '' ORDER BY idx) FROM batches_batchitem WHERE batch_id = %(id)s"
+    text = plan(letters, {"id": batch.id})
+    assert "Index Only Scan using item_once" in text, text
