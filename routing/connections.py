@@ -10,7 +10,7 @@ import functools
 import io
 import threading
 import time
-from http.client import HTTPResponse
+from http.client import HTTPException, HTTPResponse
 from typing import TYPE_CHECKING, Any
 
 import certifi
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 MAX_IDLE_SECONDS = 4.0
 """Upstreams close idle connections after five seconds or more; a request must not meet that moment."""
+
+MAX_HEADER_BYTES = 262_144
+"""Of one answer. Read, they take ten times as much."""
 
 _POOLS_PER_THREAD = 32
 
@@ -127,10 +130,30 @@ class _TimedReader(io.RawIOBase):
         super().close()
 
 
+class _BoundedLines(io.BufferedReader):
+    """`left`: how many bytes of lines may still be read; None while there is no limit."""
+
+    left: int | None = None
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        line = super().readline(size)
+        if self.left is not None:
+            self.left -= len(line)
+            if self.left < 0:
+                raise HTTPException("the headers are too large")
+        return line
+
+
 class _TimedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self.fp: Any = io.BufferedReader(_TimedReader(self.fp.detach(), sock, _trip()), 65_536)
+        self.fp: Any = _BoundedLines(_TimedReader(self.fp.detach(), sock, _trip()), 65_536)
+
+    def begin(self) -> None:
+        lines = self.fp
+        lines.left = MAX_HEADER_BYTES
+        super().begin()
+        lines.left = None
 
 
 class _OnALine(HTTPConnection):
