@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
+from django.conf import settings
+from msgspec import UNSET, Raw
 
 from batches.accept import accept_batch
+from batches.dialects.wire import Part, is_there
 from batches.models import BatchItem, ItemState
 from batches.models.item import FAILED
 from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
-from batches.strict_json import decode_object, is_too_deep, too_deep
+from batches.strict_json import decode_object, is_too_deep, most_elements, too_deep
 from batches.submission import Submission
 from relaybatch.errors import Conflict, InvalidRequest, Unavailable
 from routing.credentials import Credential
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from batches.models import Batch
     from batches.strict_json import Text
@@ -27,22 +31,32 @@ if TYPE_CHECKING:
 RETRY_OF = "retry_of"
 DIALECTS_WITH_METADATA = frozenset({"relay", "openai"})
 
-OneOrMore = list[str] | str | None
-OneOrMoreNumbers = list[int] | int | None
+# Longer than any custom_id in JSON: 512 characters of two escapes each.
+MAX_ENTRY_BYTES = 2 + 512 * 12
 
 
 class Selection(msgspec.Struct, frozen=True):
     """Which of the failed items; all that is given must fit. Nothing given: every discarded one.
 
-    Expired and cancelled items did not fail: they are taken only where `error_code` names them.
+    Expired and cancelled items did not fail: they are taken only where `error_code` names them. Texts are in UTF-8,
+    as a string may take four times as much.
     """
 
-    error_code: OneOrMore = None
-    idx: OneOrMoreNumbers = None
-    custom_id: OneOrMore = None
+    error_code: frozenset[bytes] | None = None
+    idx: frozenset[int] | None = None
+    custom_id: frozenset[bytes] | None = None
 
 
-_an_object = msgspec.json.Decoder(dict[str, msgspec.Raw])
+class _Members(msgspec.Struct, frozen=True):
+    error_code: Part = UNSET
+    idx: Part = UNSET
+    custom_id: Part = UNSET
+
+
+_members = msgspec.json.Decoder(_Members)
+_list = msgspec.json.Decoder(list[Raw])
+_text = msgspec.json.Decoder(str)
+_number = msgspec.json.Decoder(int)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,25 +69,58 @@ class _Failed:
 _FIELDS = ("custom_id", "request_offset", "request_length")
 
 
-def read_selection(body: Text) -> Selection:
-    """An empty body selects every failed item. Raises InvalidRequest."""
+def read_selection(body: Text, batch: Batch) -> Selection:
+    """An empty body selects every failed item of the batch. Raises InvalidRequest."""
     if not body:
         return Selection()
-    members = decode_object(body, _an_object)
+    members = decode_object(body, _members)
     if is_too_deep(body, around=0):
         raise too_deep()
+    at_most = max(batch.total_items, settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
     return Selection(
-        **{field: _read(members, field) for field in Selection.__struct_fields__ if field in members}
+        error_code=_texts(members.error_code, field="error_code", at_most=at_most),
+        idx=_numbers(members.idx, field="idx", at_most=at_most),
+        custom_id=_texts(members.custom_id, field="custom_id", at_most=at_most),
     )
 
 
-def _read(members: Mapping[str, msgspec.Raw], field: str) -> Any:
-    kind = OneOrMoreNumbers if field == "idx" else OneOrMore
+def _texts(part: Part, *, field: str, at_most: int) -> frozenset[bytes] | None:
+    """What is too long for any item's is left out: it selects nothing."""
+    if not is_there(part):
+        return None
+    with _kind_named(field, kind="a string"):
+        entries = _entries(part, field=field, at_most=at_most)
+        if not all(bytes(memoryview(entry)[:1]) == b'"' for entry in entries):
+            raise msgspec.ValidationError
+        return frozenset(_text.decode(entry).encode() for entry in entries if len(entry) <= MAX_ENTRY_BYTES)
+
+
+def _numbers(part: Part, *, field: str, at_most: int) -> frozenset[int] | None:
+    if not is_there(part):
+        return None
+    with _kind_named(field, kind="a whole number"):
+        return frozenset(_number.decode(entry) for entry in _entries(part, field=field, at_most=at_most))
+
+
+def _entries(part: Raw, *, field: str, at_most: int) -> list[Raw]:
+    """One, or those of a list, which are counted before each becomes a value of its own."""
+    if bytes(memoryview(part)[:1]) != b"[":
+        return [part]
+    if most_elements(part) > at_most:
+        raise InvalidRequest(
+            f"`{field}` has more entries than a batch has items: at most {at_most} are allowed.",
+            code="too_many_items",
+            param=field,
+        )
+    return _list.decode(part)
+
+
+@contextlib.contextmanager
+def _kind_named(field: str, *, kind: str) -> Iterator[None]:
     try:
-        return msgspec.json.decode(members[field], type=kind)
+        yield
     except msgspec.ValidationError as error:
-        one = "a whole number" if field == "idx" else "a string"
-        raise InvalidRequest(f"`{field}` must be {one}, or a list of such.", param=field) from error
+        raise InvalidRequest(f"`{field}` must be {kind}, or a list of such.", param=field) from error
 
 
 def retry_submission(batch: Batch, selection: Selection) -> Submission:
@@ -129,14 +176,14 @@ def _recorded_credential(batch: Batch) -> Credential:
 
 def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
     """Chosen here and not by the database, to which a caller's list of any length would be sent."""
-    codes, idxs, custom_ids = map(_set, (selection.error_code, selection.idx, selection.custom_id))
+    codes, idxs, custom_ids = selection.error_code, selection.idx, selection.custom_id
     rows = BatchItem.objects.of(batch).filter(FAILED).values_list("idx", "state", "error_code", *_FIELDS)
     return [
         _Failed(custom_id, *place)
         for idx, state, code, custom_id, *place in rows
-        if (state == ItemState.DISCARDED if codes is None else code in codes)
+        if (state == ItemState.DISCARDED if codes is None else code.encode() in codes)
         and (idxs is None or idx in idxs)
-        and (custom_ids is None or custom_id in custom_ids)
+        and (custom_ids is None or (custom_id is not None and custom_id.encode() in custom_ids))
     ]
 
 
@@ -153,8 +200,3 @@ def _requests(batch: Batch, failed: Sequence[_Failed]) -> list[memoryview]:
 def _lifetime_seconds(batch: Batch) -> int | None:
     """As long as the first time, from now on."""
     return int((batch.expires_at - batch.created_at).total_seconds()) if batch.expires_at else None
-
-
-def _set(value: list[str] | str | list[int] | int | None) -> frozenset[str | int] | None:
-    """None where nothing was chosen."""
-    return None if value is None else frozenset(value if isinstance(value, list) else [value])

@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import msgspec
 
 from relaybatch.errors import InvalidRequest
+from relaybatch.utf8 import STEP_BYTES, invalid_utf8_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_DEPTH = 1000
-STEP_BYTES = 1 << 20
+# Split at quotes, which may be every other byte, a text takes ten times its size.
+SPLIT_BYTES = 1 << 16
 # Naming the item at fault is a courtesy: past this many tokens (a second or so) the byte alone is named.
 TOKENS_TO_SEARCH = 2_000_000
 
@@ -75,20 +77,30 @@ def is_too_deep(text: Text, *, around: int) -> bool:
 
 
 def _brackets(text: Text) -> Iterator[bytes]:
-    """Those outside of strings, `_UP` for one that opens and `_DOWN` for one that closes; a piece at a time.
+    """Those outside of strings, `_UP` for one that opens and `_DOWN` for one that closes; a piece at a time."""
+    return (part.translate(_STEPS, _NO_BRACKETS) for part in _outside_strings(text))
+
+
+def most_elements(text: Text) -> int:
+    """At most so many elements has a valid JSON list, and just so many where no element has a comma of its own."""
+    return 1 + sum(part.count(b",") for part in _outside_strings(text))
+
+
+def _outside_strings(text: Text) -> Iterator[bytes]:
+    """What is no string, a piece at a time.
 
     By the interpreter's own loops alone: millions of brackets are a caller's to send, and each would take a step of
     ours.
     """
     view, start, in_string = memoryview(text), 0, False
     while start < len(view):
-        end = start + STEP_BYTES
+        end = start + SPLIT_BYTES
         piece = bytes(view[start:end])
         while (len(piece) - len(piece.rstrip(b"\\"))) % 2 and end < len(view):  # an escape is not cut in two
             piece, end = bytes(view[start : end + 1]), end + 1
         start = end
         parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        yield b"".join(parts[in_string::2]).translate(_STEPS, _NO_BRACKETS)
+        yield b"".join(parts[in_string::2])
         in_string ^= len(parts) % 2 == 0
 
 
@@ -116,21 +128,11 @@ def _invalid(message: str, *, param: str | None = None) -> InvalidRequest:
 
 
 def _require_utf8(body: Text) -> None:
-    """Decoded a piece at a time and thrown away: as one string, a body with emoji would take four times its size."""
     if bytes(body[:2]) in _UTF16_BOMS:
         raise _invalid("The body is UTF-16; JSON is sent as UTF-8 (byte 0).")
-    decoder = codecs.getincrementaldecoder("utf-8")("strict")
-    view = memoryview(body)
-    for start in range(0, len(body), STEP_BYTES):
-        pending = len(decoder.getstate()[0])
-        end = start + STEP_BYTES
-        try:
-            decoder.decode(view[start:end], final=end >= len(body))
-        except UnicodeDecodeError as error:
-            at = start - pending + error.start
-            raise _invalid(
-                f"The body is not valid UTF-8 (byte {at}).", param=_item_at(body, end=at)
-            ) from error
+    at = invalid_utf8_at(body)
+    if at is not None:
+        raise _invalid(f"The body is not valid UTF-8 (byte {at}).", param=_item_at(body, end=at))
 
 
 def _malformed(message: str, body: Text, *, start: int) -> InvalidRequest:

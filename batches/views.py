@@ -124,7 +124,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
         body, idempotency = self._received(request, limit_bytes=LARGEST_SELECTION_BYTES)
         batch, dialect = self._batch(batch_id)
-        submission = retry_submission(batch, read_selection(body))
+        submission = retry_submission(batch, read_selection(body, batch))
         return self._accepted(submission, dialect, idempotency)
 
     def _received(self, request: Request, *, limit_bytes: int) -> tuple[memoryview, Idempotency | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from django.core.exceptions import PermissionDenied, SuspiciousOperation
 from django.db import InterfaceError, InternalError, OperationalError
@@ -12,6 +12,7 @@ from django.http import Http404, HttpResponse
 from msgspec import json
 from rest_framework import exceptions
 from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import JSONRenderer
 
 from relaybatch import errors, logs
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from django.http import HttpRequest
-    from rest_framework.parsers import BaseParser
     from rest_framework.renderers import BaseRenderer
     from rest_framework.request import Request
 
@@ -58,6 +58,15 @@ class IgnoreAccept(BaseContentNegotiation):
     ) -> tuple[BaseRenderer, str]:
         renderer = next(iter(renderers))
         return renderer, renderer.media_type or ""
+
+
+class UnparsedJson(BaseParser):
+    """What every route takes, for the schema. No view asks for `request.data`: DRF would read a body of any size."""
+
+    media_type = "application/json"
+
+    def parse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError("a body is read within a limit: batches.body, routing.sessions")
 
 
 class JsonRenderer(JSONRenderer):

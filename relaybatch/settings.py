@@ -101,15 +101,18 @@ SILENCED_SYSTEM_CHECKS = (
     [] if HTTPS_ONLY else ["security.W004", "security.W008", "security.W012", "security.W016"]
 )
 
-# Bodies are read by batches.body with limits of our own; Django's would answer in HTML.
-DATA_UPLOAD_MAX_MEMORY_SIZE = None
+# The admin's forms, which anybody may send to its login, and nothing else: every other body is read by batches.body or
+# routing.sessions, within limits of their own. No form takes a file.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
+FILE_UPLOAD_MAX_MEMORY_SIZE = 0
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["routing.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relaybatch.http.IgnoreAccept",
     "DEFAULT_RENDERER_CLASSES": ["relaybatch.http.JsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["relaybatch.http.UnparsedJson"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "relaybatch.http.exception_handler",
     "UNAUTHENTICATED_USER": None,

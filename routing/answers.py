@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-import re
+import functools
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from relaybatch.utf8 import invalid_utf8_at
 
 if TYPE_CHECKING:
     from routing.adapters import Adapter
     from routing.call import Tokens
 
-# One escape at a time from the left, so that an escaped backslash never lends its second half to a `u`.
-_ESCAPE = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)", re.DOTALL
-)
-_MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_NULL = b"null"
+# Real ones have hundreds. A larger one is not made into values, which may take thirty times as much.
+MAX_USAGE_BYTES = 65_536
 
 
 class Unusable(Exception):  # noqa: N818 -- an upstream's fault, not ours
-    """The reason is a few words of ours and never part of the body."""
+    """The reason is a few words of ours and never part of the body. `tokens`: what was used all the same."""
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, *, tokens: Tokens | None = None) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.tokens = tokens
+
+
+class _Answer(msgspec.Struct):
+    error: Raw | UnsetType = UNSET
+    usage: Raw | UnsetType = UNSET
 
 
 def tokens_of_answer(body: bytes, adapter: Adapter) -> Tokens | None:
@@ -33,28 +38,27 @@ def tokens_of_answer(body: bytes, adapter: Adapter) -> Tokens | None:
     Usable is a JSON object in UTF-8. It may hold what strict readers refuse but JSON allows: lone surrogates
     (escaped), NUL, integers of any size. An `error` without the shape's own fields is no answer.
     """
-    found = _members(body)
-    if bytes(found.get("error", _NULL)) != _NULL and adapter.answer_fields.isdisjoint(found):
-        raise Unusable("an error in place of an answer")
-    return _tokens(found, adapter)
+    answer = _read(body, adapter)
+    if _is_given(answer.error) and not _has_fields(answer, adapter):
+        raise Unusable("an error in place of an answer", tokens=_tokens(answer, adapter))
+    return _tokens(answer, adapter)
 
 
 def tokens_of_error(body: bytes, adapter: Adapter) -> Tokens | None:
     """What an error reports to have used all the same; mostly nothing."""
     try:
-        return _tokens(_members(body), adapter)
+        return _tokens(_read(body, adapter), adapter)
     except Unusable:
         return None
 
 
-def _members(body: bytes) -> dict[str, msgspec.Raw]:
+def _read(body: bytes, adapter: Adapter) -> _Answer:
     if not body.strip(b" \t\r\n"):
         raise Unusable("empty")
+    if not body.isascii() and invalid_utf8_at(body) is not None:
+        raise Unusable("not UTF-8")
     try:
-        body.isascii() or body.decode()
-        return _decoded(body)
-    except UnicodeDecodeError:
-        raise Unusable("not UTF-8") from None
+        return _decoded(body, _decoder(adapter.answer_fields))
     except RecursionError:
         raise Unusable("nested too deep") from None
     except msgspec.ValidationError:
@@ -63,25 +67,41 @@ def _members(body: bytes) -> dict[str, msgspec.Raw]:
         raise Unusable("not JSON") from None
 
 
-def _decoded(body: bytes) -> dict[str, msgspec.Raw]:
+@functools.cache
+def _decoder(answer_fields: frozenset[str]) -> msgspec.json.Decoder[_Answer]:
+    """Of the members that are looked at, and no others: an answer may have millions."""
+    names = {f"field_{number}": name for number, name in enumerate(sorted(answer_fields))}
+    fields = [(field, Raw | UnsetType, UNSET) for field in names]
+    return msgspec.json.Decoder(msgspec.defstruct("_AnswerOfShape", fields, bases=(_Answer,), rename=names))
+
+
+def _decoded(body: bytes, decoder: msgspec.json.Decoder[_Answer]) -> _Answer:
     try:
-        return _MEMBERS.decode(body)
+        return decoder.decode(body)
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        # The parser refuses a lone surrogate's escape, which JSON allows: look again without them.
-        return _MEMBERS.decode(_ESCAPE.sub(_without_lone_surrogate, body))
+        # The parser refuses a lone surrogate's escape, which JSON allows: look again with other escapes in the place
+        # of all that begin as one does. No name and no number that is looked at has any.
+        return decoder.decode(body.replace(b"\\ud", b"\\uf").replace(b"\\uD", b"\\uF"))
 
 
-def _without_lone_surrogate(escape: re.Match[bytes]) -> bytes:
-    return b"\\uff" if escape[1] else escape[0]
+def _is_given(part: Raw | UnsetType) -> bool:
+    return isinstance(part, Raw) and bytes(memoryview(part)[:4]) != b"null"
 
 
-def _tokens(found: dict[str, msgspec.Raw], adapter: Adapter) -> Tokens | None:
-    if "usage" not in found:
+def _has_fields(answer: _Answer, adapter: Adapter) -> bool:
+    """Any of those by which a real answer is known, whatever their value."""
+    return any(
+        getattr(answer, f"field_{number}") is not UNSET for number in range(len(adapter.answer_fields))
+    )
+
+
+def _tokens(answer: _Answer, adapter: Adapter) -> Tokens | None:
+    if not isinstance(answer.usage, Raw) or len(answer.usage) > MAX_USAGE_BYTES:
         return None
     try:
-        usage: Any = msgspec.json.decode(found["usage"])
+        usage: Any = msgspec.json.decode(answer.usage)
     except (msgspec.MsgspecError, RecursionError):
         return None
     return adapter.usage(usage)

@@ -176,7 +176,7 @@ class _Attempt:
         try:
             self.tokens = tokens_of_answer(reply.body, adapter)
         except Unusable as unusable:
-            self.tokens = tokens_of_error(reply.body, adapter)
+            self.tokens = unusable.tokens
             return _unreadable(reply, unusable.reason)
         return None
 

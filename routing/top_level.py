@@ -1,94 +1,93 @@
-"""The top-level members of a JSON object in bytes, found without reading the object into values.
+"""The `model` of a JSON object in bytes, found and replaced without reading the object into values.
 
-A caller's item goes upstream byte for byte; only the value of its `model` may be replaced. So the place of that
-value is needed, not a parsed body: numbers, key order and escapes would not survive one.
+A caller's item goes upstream byte for byte; only the value of its `model` may be replaced. So the place of that value
+is needed, not a parsed body: numbers, key order and escapes would not survive one.
 """
 
 from __future__ import annotations
 
-import json
+import itertools
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from array import array
+from typing import TypeAlias
 
 import msgspec
+from msgspec import UNSET, Raw, UnsetType
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+Text: TypeAlias = bytes | bytearray | memoryview | Raw
 
-# Possessive quantifiers: no backtracking, so neither time nor memory grows faster than the text.
-_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_SPACE = rb"[ \t\r\n]*+"
-_OPENING = re.compile(_SPACE + rb"\{" + _SPACE)
-_KEY = re.compile(rb"(" + _STRING + rb")" + _SPACE + rb":" + _SPACE, re.DOTALL)
-_FLAT_VALUE = re.compile(rb"(?:" + _STRING + rb"|[-+.0-9A-Za-z]++)", re.DOTALL)
-_TO_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb")*+([\[\]{}])", re.DOTALL)
-_SEPARATOR = re.compile(_SPACE + rb"([,}])" + _SPACE)
+# A key at any depth that is `model` for somebody, and all up to its value: each letter in either case, as it is or
+# escaped. No letter beyond ASCII folds to one of these. Behind a backslash, the quote belongs to a string's text.
+_KEY = re.compile(
+    rb'"(?<!\\")(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)'
+    rb'(?:[lL]|\\u00[46][cC])"[ \t\r\n]*+:[ \t\r\n]*+'
+)
+# Possessive quantifiers: passed over without backtracking.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
-# Every letter of "model" is U+0064 to U+006F: an escaped spelling of the key contains this.
-_ESCAPED_LETTER = b"\\u006"
-
-
-class Member(NamedTuple):
-    """`body[value_start:value_end]` is the value, `body[key_start:key_end]` the quoted key as written."""
-
-    key: str
-    key_start: int
-    key_end: int
-    value_start: int
-    value_end: int
+_SPELLINGS = ["".join(letters) for letters in itertools.product(*zip("model", "MODEL", strict=True))]
+_Keys = msgspec.defstruct("_Keys", [(name, Raw | UnsetType, UNSET) for name in _SPELLINGS])
+_keys = msgspec.json.Decoder(_Keys)
 
 
-def members(body: bytes) -> Iterator[Member]:
-    """The members in their order, the same key as often as it stands there. ValueError where the text is no object.
+def has_one_model(body: Text) -> bool:
+    """Whether an object that has a top-level `model` has no second key that is one without regard to case.
 
-    Only what is needed to find the members is checked: validate the body first. Depth costs no stack.
+    Escapes are read (`"\\u006dodel"` is one). Servers written in Go take the last of such keys, whatever its case.
+    Validate the body first. No step is made for each bracket or member: millions are a caller's to send.
     """
-    position = _match(_OPENING, body, 0).end()
-    if body.startswith(b"}", position):
-        return
-    more = True
-    while more:
-        key = _match(_KEY, body, position)
-        end = _end_of_value(body, key.end())
-        yield Member(_decoded(key[1]), key.start(1), key.end(1), key.end(), end)
-        separator = _match(_SEPARATOR, body, end)
-        position, more = separator.end(), separator[1] == b","
-
-
-def has_one_model(body: bytes) -> bool:
-    """Whether an object that has a top-level `model` has only one, in whatever spelling (`"\\u006dodel"` is one)."""
-    if _ESCAPED_LETTER not in body and body.count(b'"model"') == 1:
+    found = _KEY.finditer(body)
+    next(found, None)
+    if next(found, None) is None:
         return True
-    return sum(member.key == "model" for member in members(body)) == 1
+    text = bytearray(body)
+    models = _models(text)
+    if len(models) != 1:
+        return False
+    key_end = text.rindex(b'"', 0, _place_of(models[0], text))
+    memoryview(text)[:] = memoryview(body)
+    text[key_end - 1] = ord("0")  # an l, or the end of its escape: the key is `mode0` or such
+    return not _models(text)
 
 
 def with_model(body: bytes, upstream_name: str) -> bytes:
-    """The body with the value of its first top-level `model` replaced, and every other byte kept."""
-    for member in members(body):
-        if member.key == "model":
-            return body[: member.value_start] + msgspec.json.encode(upstream_name) + body[member.value_end :]
-    raise ValueError("no model member")
+    """The body with the value of its top-level `model`, a string, replaced, and every other byte kept.
+
+    Only for a body that has one: ValueError where none can be found.
+    """
+    value = _STRING.match(body, _start_of_model(body))
+    if value is None:
+        raise ValueError("no model member")
+    view = memoryview(body)
+    return b"".join((view[: value.start()], msgspec.json.encode(upstream_name), view[value.end() :]))
 
 
-def _end_of_value(body: bytes, start: int) -> int:
-    if not body.startswith((b"{", b"["), start):
-        return _match(_FLAT_VALUE, body, start).end()
-    position, depth = start + 1, 1
-    while depth:
-        bracket = _match(_TO_BRACKET, body, position)
-        depth += 1 if bracket[1] in b"{[" else -1
-        position = bracket.end()
-    return position
+def _start_of_model(body: bytes) -> int:
+    """Of its value. One key alone must be it: then neither the body's depth nor its length matters."""
+    found = list(itertools.islice(_KEY.finditer(body), 2))
+    if len(found) == 1:
+        return found[0].end()
+    text = bytearray(body)
+    model = getattr(_keys.decode(text), "model", UNSET) if found else UNSET
+    return _place_of(model, text) if isinstance(model, Raw) else len(body)
 
 
-def _decoded(quoted: bytes) -> str:
-    if b"\\" in quoted:
-        return str(json.loads(quoted))
-    return quoted[1:-1].decode(errors="replace")
+def _models(text: Text) -> list[Raw]:
+    """The values of the top-level keys that are one in some case; of the same key the last."""
+    found = _keys.decode(text)
+    values = (getattr(found, name) for name in _SPELLINGS)
+    return [value for value in values if isinstance(value, Raw)]
 
 
-def _match(pattern: re.Pattern[bytes], body: bytes, position: int) -> re.Match[bytes]:
-    match = pattern.match(body, position)
-    if match is None:
-        raise ValueError(f"not a JSON object (byte {position})")
-    return match
+def _place_of(model: Raw, text: bytearray) -> int:
+    """Where in the text it begins: it is a view of it, so what is written there shows. By halves. Spoils the text."""
+    seen = memoryview(model)
+    places = array("Q", (key.end() for key in _KEY.finditer(text)))
+    mark = 0
+    while len(places) > 1:
+        mark += 1  # no value begins with a control character
+        half = places[: len(places) // 2]
+        for place in half:
+            text[place] = mark
+        places = half if seen[0] == mark else places[len(half) :]
+    return places[0]

@@ -53,10 +53,10 @@ def custom_id_submission(
     upstream_headers: Mapping[str, str],
 ) -> Submission:
     """Raises InvalidRequest that names every bad item, or `too_large` for items over the limit."""
-    items = [_read(request) for request in cut_requests(wire, at_most=settings.RELAY_CUSTOM_ID_MAX_ITEMS)]
+    params: list[Raw] = []
     ids: dict[str, int] = {}
-    refuse_any(_problems(items, custom_ids=custom_ids, ids=ids))
-    params = [memoryview(item.params) for item in items if item and isinstance(item.params, Raw)]
+    requests = cut_requests(wire, at_most=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    refuse_any(_problems(requests, custom_ids=custom_ids, ids=ids, params=params))
     refuse_any(_over_limit(params), error=too_large, code="item_too_large")
     _require_depth(params)
     return Submission(
@@ -71,7 +71,7 @@ def custom_id_submission(
     )
 
 
-def _read(request: memoryview) -> _Item | None:
+def _read(request: Raw) -> _Item | None:
     try:
         return _item.decode(request)
     except msgspec.ValidationError:
@@ -79,10 +79,10 @@ def _read(request: memoryview) -> _Item | None:
 
 
 def _problems(
-    items: Sequence[_Item | None], *, custom_ids: CustomIds, ids: dict[str, int]
+    requests: Sequence[Raw], *, custom_ids: CustomIds, ids: dict[str, int], params: list[Raw]
 ) -> Iterator[tuple[str, str]]:
-    """`(param, what is wrong)`, in order. Good ids go to `ids`, with their index."""
-    for idx, item in enumerate(items):
+    """`(param, what is wrong)`, in order. Good ids go to `ids`, with their index, and good `params` to that list."""
+    for idx, item in enumerate(map(_read, requests)):
         where = f"requests[{idx}]"
         if item is None:
             yield where, "must be an object with `custom_id` and `params`"
@@ -93,6 +93,8 @@ def _problems(
             yield f"{where}.params", "is missing"
         elif bytes(memoryview(item.params)[:1]) != b"{":
             yield f"{where}.params", "must be an object"
+        else:
+            params.append(item.params)
 
 
 def _id_problem(part: Part, *, idx: int, custom_ids: CustomIds, ids: dict[str, int]) -> str | None:
@@ -109,14 +111,14 @@ def _id_problem(part: Part, *, idx: int, custom_ids: CustomIds, ids: dict[str, i
     return None if first == idx else f"is the same as that of requests[{first}]"
 
 
-def _over_limit(params: Sequence[memoryview]) -> Iterator[tuple[str, str]]:
+def _over_limit(params: Sequence[Raw]) -> Iterator[tuple[str, str]]:
     limit = settings.RELAY_CUSTOM_ID_MAX_ITEM_BYTES
     for idx, one in enumerate(params):
         if len(one) > limit:
             yield f"requests[{idx}].params", f"has {len(one)} bytes; at most {limit} are allowed"
 
 
-def _require_depth(params: Sequence[memoryview]) -> None:
+def _require_depth(params: Sequence[Raw]) -> None:
     for idx, one in enumerate(params):
-        if is_too_deep(one, around=3):
+        if is_too_deep(memoryview(one), around=3):
             raise too_deep(f"requests[{idx}].params")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 from django.conf import settings
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from batches.dialects import CHAT, RELAY
 from batches.dialects.wire import Part, cut_requests, is_there
@@ -65,7 +65,7 @@ def detected(wire: Wire) -> Dialect:
     return CHAT
 
 
-def _are_bare(requests: Sequence[memoryview]) -> bool:
+def _are_bare(requests: Sequence[Raw]) -> bool:
     """Whether there are objects among them, and none of these looks like chat's."""
     objects = False
     for request in requests:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from batches.dialects.answer import JSON, JSON_LINES, Answer
-from batches.dialects.json_lines import one_line
+from batches.dialects.json_lines import gathered, one_line, pieces
 from batches.models import ItemState
 from batches.results import LOST_CODE, LOST_ERROR, Selection, results_of
 
@@ -24,6 +24,8 @@ FAILURE = ("error_code", "upstream_status", "upstream_error")
 INCLUDES = (*FAILURE, "usage")
 FORMATS = ("json", "jsonl")
 LIMIT_MOST = 1_000_000
+
+_Parts: TypeAlias = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +56,46 @@ def relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> Answer:
     return Answer(_object(parts), content_type=JSON)
 
 
-def _object(parts: Iterator[list[bytes]]) -> Iterator[bytes]:
+def _object(parts: Iterator[list[_Parts]]) -> Iterator[bytes]:
     opening = b'{"results":['
     for part in parts:
-        yield opening + b",".join(part)
+        yield from gathered(_joined(part, opening=opening))
         opening = b","
     yield b"]}" if opening == b"," else opening + b"]}"
 
 
-def _lines(parts: Iterator[list[bytes]]) -> Iterator[bytes]:
+def _joined(part: list[_Parts], *, opening: bytes) -> Iterator[bytes]:
+    for before, response, after in part:
+        yield opening + before
+        yield from pieces(response)
+        yield after
+        opening = b","
+
+
+def _lines(parts: Iterator[list[_Parts]]) -> Iterator[bytes]:
     for part in parts:
-        yield b"".join(one_line(result) + b"\n" for result in part)
+        yield from gathered(line for result in part for line in _line(result))
 
 
-def _result(result: Result, includes: frozenset[str]) -> bytes:
-    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same."""
+def _line(result: _Parts) -> Iterator[bytes]:
+    for part in result:
+        yield from one_line(part)
+    yield b"\n"
+
+
+def _result(result: Result, includes: frozenset[str]) -> _Parts:
+    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same.
+
+    It stands apart, since it may be large: before it, itself, behind it.
+    """
     fields: dict[str, Any] = {"idx": result.row.idx, "state": result.row.state}
-    if result.response is not None:
-        fields["response"] = msgspec.Raw(result.response)
-    fields.update(_failure(result, includes))
+    others = _failure(result, includes)
     if "usage" in includes:
-        fields["usage"] = shown_usage(result.usage) if result.usage else None
-    return msgspec.json.encode(fields)
+        others["usage"] = shown_usage(result.usage) if result.usage else None
+    if result.response is None:
+        return msgspec.json.encode(fields | others), b"", b""
+    after = b"," + msgspec.json.encode(others)[1:] if others else b"}"
+    return msgspec.json.encode(fields)[:-1] + b',"response":', result.response, after
 
 
 def _failure(result: Result, includes: frozenset[str]) -> dict[str, Any]:

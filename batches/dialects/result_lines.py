@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from batches.dialects.answer import JSON_LINES, Answer
-from batches.dialects.json_lines import one_line
+from batches.dialects.json_lines import gathered, one_line
 from batches.dialects.upstream_errors import item_error
 from batches.models import ItemState
 from batches.results import Selection, results_of
@@ -37,18 +37,24 @@ def result_lines(batch: Batch, asked: Asked) -> Answer:
 
 def _lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
     for results in results_of(batch.id, Selection()):
-        yield b"".join(result_line(result, nested=nested) for result in results)
+        yield from gathered(part for result in results for part in result_line(result, nested=nested))
 
 
-def result_line(result: Result, *, nested: bool) -> bytes:
-    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same."""
-    shown = {"custom_id": result.row.custom_id, "result": _result(result, nested=nested)}
-    return one_line(msgspec.json.encode(shown)) + b"\n"
+def result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
+    """Its parts. The upstream's answer goes in as the bytes that it came in: read into values, it would not come out
+    the same."""
+    shown = {"custom_id": result.row.custom_id}
+    if result.response is None:
+        yield from one_line(msgspec.json.encode(shown | {"result": _failed(result, nested=nested)}))
+        yield b"\n"
+        return
+    yield from one_line(msgspec.json.encode(shown)[:-1])
+    yield b',"result":{"type":"succeeded","message":'
+    yield from one_line(result.response)
+    yield b"}}\n"
 
 
-def _result(result: Result, *, nested: bool) -> dict[str, Any]:
-    if result.response is not None:
-        return {"type": "succeeded", "message": msgspec.Raw(result.response)}
+def _failed(result: Result, *, nested: bool) -> dict[str, Any]:
     match result.row.state:
         case ItemState.CANCELLED:
             return {"type": "canceled"}

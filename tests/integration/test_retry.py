@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from django.test import Client
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -114,9 +115,36 @@ def test_a_list_far_longer_than_the_batch_is_no_work_of_the_databases(
     client: Client, batch: Batch, catalog: SimpleNamespace
 ) -> None:
     with CaptureQueriesContext(connection) as queries:
-        answer = retry(client, batch, catalog, {"idx": list(range(500_000))})
+        answer = retry(client, batch, catalog, {"idx": list(range(50_000))})
     assert requests_of(answer) == [chat_body("item 1"), chat_body("item 2")]
     assert max(len(query["sql"]) for query in queries) < 10_000
+
+
+@pytest.mark.parametrize(
+    "selection", [{"idx": [1] * 50_001}, {"error_code": ["timeout"] * 50_001}, {"custom_id": ["a"] * 50_001}]
+)
+def test_a_list_longer_than_any_batch_is_refused(
+    client: Client, batch: Batch, catalog: SimpleNamespace, selection: dict[str, Any]
+) -> None:
+    answer = retry(client, batch, catalog, selection)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], [error["param"]]) == (400, "too_many_items", list(selection))
+    assert "at most 50000" in error["message"]
+
+
+def test_a_list_may_be_as_long_as_a_batch_of_a_time_with_a_higher_limit(
+    client: Client, batch: Batch, catalog: SimpleNamespace, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_MAX_ITEMS = settings.RELAY_CUSTOM_ID_MAX_ITEMS = 1
+    assert retry(client, batch, catalog, {"idx": [0, 1, 2, 3]}).json()["total_items"] == 2
+    assert retry(client, batch, catalog, {"idx": [0, 1, 2, 3, 4]}).status_code == 400
+
+
+def test_commas_within_ids_are_none_between_them(
+    client: Client, batch: Batch, catalog: SimpleNamespace
+) -> None:
+    codes = [*[f'a,,,\\",[{number}]' for number in range(20_000)], "timeout"]
+    assert retry(client, batch, catalog, {"error_code": codes}).json()["total_items"] == 1
 
 
 @pytest.mark.parametrize(
@@ -126,6 +154,10 @@ def test_a_list_far_longer_than_the_batch_is_no_work_of_the_databases(
         (3, "must be a JSON object"),
         ({"idx": "one"}, "`idx` must be a whole number"),
         ({"error_code": 7}, "`error_code` must be a string"),
+        ({"error_code": ["timeout", 7]}, "`error_code` must be a string"),
+        ({"custom_id": {"a": "b"}}, "`custom_id` must be a string"),
+        ({"custom_id": [None]}, "`custom_id` must be a string"),
+        ({"idx": [1, "2"]}, "`idx` must be a whole number"),
         (b'{"z":"\xff"}', "not valid UTF-8 (byte 6)"),
         (b'{"error_code":"\xff"}', "not valid UTF-8 (byte 15)"),
         (b'{"z":' + b"[" * 20_000 + b"]" * 20_000 + b"}", "nested too deep"),

@@ -141,6 +141,12 @@ def test_a_base_url_that_ends_in_v1_is_not_given_a_second_one(upstream: Upstream
         (b'{"model":""}', "model must be"),
         (b'{"model":7}', "model must be"),
         (b'{"model":"echo-1","\\u006dodel":"echo-1"}', "twice"),
+        (b'{"model":"echo-1","Model":"echo-1"}', "twice"),
+        (b'{"MODEL":"echo-2","model":"echo-1"}', "twice"),
+        (b'{"model":"echo-1","messages":[{"model":1}],"\\u004dODEL":null}', "twice"),
+        (b'{"Model":"echo-1"}', "model is missing"),
+        (b'{"model":"\xff"}', "not JSON"),
+        (b'{"model":"\\ud800"}', "not JSON"),
         (b'{"model":"echo-1","stream":true}', "stream"),
         (b'{"model":"echo-1","stream":"no"}', "stream"),
         (b'{"model":"echo-1","stream":0}', "stream"),
@@ -159,6 +165,20 @@ def test_what_no_shape_could_send_is_an_invalid_item(
     assert words in outcome.failure.message
     assert not outcome.failure.retryable
     assert (outcome.sent, upstream.requests) == (False, [])
+
+
+@pytest.mark.parametrize("character", [b"x", "😀".encode(), b"\\ud83d\\ude00", b"\\n", b"\\u00e9"])
+def test_a_model_of_a_megabyte_is_no_model_and_told_by_its_beginning(
+    upstream: Upstream, catalog: SimpleNamespace, character: bytes
+) -> None:
+    name = character * (1_000_000 // len(character))
+    outcome = send(call_of(catalog, body=b'{"model":"echo-1' + name + b'"}'))
+
+    assert outcome.failure is not None
+    assert outcome.failure.code == "model_not_found"
+    assert len(outcome.failure.message) < 400
+    assert outcome.target.requested_model == "echo-1" + json.loads(b'"' + character + b'"') * 294
+    assert upstream.requests == []
 
 
 @pytest.mark.parametrize("stream", [b"null", b"false"])

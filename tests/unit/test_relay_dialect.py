@@ -139,17 +139,48 @@ def test_metadata_at_its_limits_is_fine() -> None:
         (b'{"model":"a","model":"b"}', "requests[1].model", "more than once"),
         (rb'{"model":"a","mod\u0065l":"b"}', "requests[1].model", "more than once"),
         (b'{"model":5,"model":"b"}', "requests[1].model", "more than once"),
+        (b'{"model":"a","Model":"b"}', "requests[1].model", "more than once"),
+        (b'{"MODEL":"b","model":"a"}', "requests[1].model", "more than once"),
+        (b'{"model":"a","a":{"model":1},"mOdEl":null}', "requests[1].model", "more than once"),
+        (rb'{"model":"a","\u004dodel":"b"}', "requests[1].model", "more than once"),
+        (rb'{"model":"a","mod\u0045l":"b"}', "requests[1].model", "more than once"),
+        (b'{"MODEL":"m"}', "requests[1].model", "is missing"),
+        (b'{"Model":"m","MODEL":"m"}', "requests[1].model", "is missing"),
         (b'{"model":"m","stream":true}', "requests[1].stream", "absent, null or false"),
         (b'{"model":"m","stream":"yes"}', "requests[1].stream", "absent, null or false"),
         (b'{"model":"m","stream":0}', "requests[1].stream", "absent, null or false"),
         (b'{"model":"m","stream":1e999}', "requests[1].stream", "absent, null or false"),
     ],
 )
-def test_a_bad_item_is_named_with_what_is_wrong(item: bytes, param: str, problem: str) -> None:
+@pytest.mark.parametrize("padding", [0, 100_000])
+def test_a_bad_item_is_named_with_what_is_wrong(item: bytes, param: str, problem: str, padding: int) -> None:
+    """Large items are looked at in another way."""
+    if item.endswith(b'"}') and padding:
+        item = item[:-1] + b',"z":"' + b"x" * padding + b'"}'
     refused = refusal(body(ITEM, item, shape="openai"))
     assert refused.param == param
     assert refused.message.startswith(f"{param}: ")
     assert problem in refused.message
+
+
+def test_every_item_with_a_second_model_is_named_whatever_its_case() -> None:
+    bad = b'{"model":"m","Model":"other"}'
+    refused = refusal(body(bad, ITEM, bad, ITEM, b'{"MODEL":"other","model":"m"}', shape="openai"))
+    assert [f"requests[{idx}].model" in refused.message for idx in range(5)] == [
+        True,
+        False,
+        True,
+        False,
+        True,
+    ]
+    assert refused.http_status == 400
+
+
+@pytest.mark.parametrize("padding", [0, 100_000])
+def test_what_is_no_second_model_of_the_item_itself_is_fine(padding: int) -> None:
+    nested = b'{"a":{"Model":1,"model":2},"model":"m","b":"Model","c":["model","MODEL"],"d":"\\"Model\\":","e":"%b"}'
+    submission = read(body(nested % (b"x" * padding), shape="openai"))
+    assert [bytes(request) for request in submission.requests] == [nested % (b"x" * padding)]
 
 
 def test_members_of_the_upstreams_own_may_have_any_name() -> None:
@@ -239,4 +270,4 @@ def test_relays_limit_for_a_body_is_the_general_one(settings: Settings) -> None:
     ],
 )
 def test_json_becomes_one_ascii_line_of_the_same_value(text: bytes, line: bytes) -> None:
-    assert one_line(text) == line
+    assert b"".join(one_line(text)) == line

@@ -41,7 +41,7 @@ def upstream_said(body: bytes, status: int = 400) -> Result:
 
 
 def shown(found: Result, *, nested: bool = True) -> dict[str, Any]:
-    line = result_line(found, nested=nested)
+    line = b"".join(result_line(found, nested=nested))
     assert line.endswith(b"\n")
     assert line.isascii()
     assert len(line.splitlines()) == 1
@@ -59,7 +59,7 @@ def test_a_success_holds_the_answer_token_for_token() -> None:
     answer = (
         '{\r\n "n":1.0, "big":1180591620717411303424,\n"t":"\u2028\u0085😀\\u0000\\ud800", "n":1e3}'.encode()
     )
-    line = result_line(result("completed", answer), nested=True)
+    line = b"".join(result_line(result("completed", answer), nested=True))
     assert line == (
         b'{"custom_id":"a","result":{"type":"succeeded","message":'
         rb'{   "n":1.0, "big":1180591620717411303424, "t":"\u2028\u0085\ud83d\ude00\u0000\ud800", "n":1e3}'

@@ -3,52 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 
 import pytest
 
-from routing.top_level import has_one_model, members, with_model
-
-
-def spans(body: bytes) -> list[tuple[str, bytes]]:
-    return [(member.key, body[member.value_start : member.value_end]) for member in members(body)]
-
-
-def test_each_member_is_found_with_the_bytes_of_its_value() -> None:
-    body = b' {"a" : 1.0 ,"b":[{"model":"x"},"]"],\t"c":{"d":"}\\""} , "e":null,"f":"\\\\" }\n'
-
-    assert spans(body) == [
-        ("a", b"1.0"),
-        ("b", b'[{"model":"x"},"]"]'),
-        ("c", b'{"d":"}\\""}'),
-        ("e", b"null"),
-        ("f", b'"\\\\"'),
-    ]
-
-
-def test_the_key_span_is_the_key_as_written() -> None:
-    body = b'{ "\\u006dodel" : 1}'
-    (member,) = members(body)
-
-    assert member.key == "model"
-    assert body[member.key_start : member.key_end] == b'"\\u006dodel"'
-
-
-def test_an_empty_object_has_no_members() -> None:
-    assert spans(b" { } ") == []
-
-
-def test_a_key_that_is_a_lone_surrogate_is_read() -> None:
-    assert [key for key, _ in spans(b'{"\\ud800":1}')] == ["\ud800"]
-
-
-@pytest.mark.parametrize(
-    "body",
-    [b"", b"[]", b"1", b'"model"', b"{", b'{"a"', b'{"a":', b'{"a":1', b'{"a":[1}', b'{"a":1,}', b"{a:1}"],
-)
-def test_what_is_no_object_is_a_value_error(body: bytes) -> None:
-    with pytest.raises(ValueError, match="not a JSON object"):
-        list(members(body))
+from routing.top_level import has_one_model, with_model
 
 
 @pytest.mark.parametrize(
@@ -63,6 +23,22 @@ def test_what_is_no_object_is_a_value_error(body: bytes) -> None:
         (b'{"\\u006dodel":"x"}', True),
         (b'{"model":"x","text":"\\u006d \\u00e9 \\"model\\""}', True),
         (b'{"model":"x","text":"\\\\u006dodel"}', True),
+        (b'{"model":"x","Model":"y"}', False),
+        (b'{"MODEL":"y","model":"x"}', False),
+        (b'{"model":"x","mOdEl" : null}', False),
+        (b'{"model":"x","\\u004dodel":"y"}', False),
+        (b'{"model":"x","mod\\u0045l":"y"}', False),
+        (b'{"\\u006d\\u006f\\u0064\\u0065\\u006c":"x","\\u004D\\u004F\\u0044\\u0045\\u004C":"y"}', False),
+        (b'{"a":{"model":1,"Model":2},"model":"x","b":[{"Model":"y"}]}', True),
+        (b'{"a":{"model":1,"Model":2},"model":"x","b":[{"Model":"y"}],"MODEL":1}', False),
+        (b'{"Model":"y","a":{"model":1,"Model":2},"model":"x","b":[{"Model":"y"}]}', False),
+        (b'{"model":"x","a":"Model","b":["model","MODEL"]}', True),
+        (b'{"model":"x","a":"\\"Model\\":","b":"\\\\","c":"Model"}', True),
+        (b'{"model":"x","a\\"Model":1}', True),
+        (b'{"model":"x","a\\\\":1,"Model":1}', False),
+        (b'{"model":"x"\n,\t"Model"\r\n:1}', False),
+        (b'{"model":"x","models":1,"Models":2,"xmodel":3,"model ":4,"":5}', True),
+        ('{"model":"x","\u217fodel":1,"\uff4dodel":2,"mod\u0435l":3,"model\u0301":4}'.encode(), True),
     ],
 )
 def test_two_models_are_told_in_any_spelling(body: bytes, one: bool) -> None:
@@ -85,6 +61,30 @@ def test_only_the_value_of_the_top_level_model_is_replaced(body: bytes, expected
     assert with_model(body, "up/1") == expected
 
 
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b'{"Model":"a","model":"x"}', b'{"Model":"a","model":"up"}'),
+        (b'{"model":"x","MODEL":"a"}', b'{"model":"up","MODEL":"a"}'),
+        (
+            b'{"a":[{"model":"x"},{"model":"x"}],"b":{"Model":"x"},"model":"x","c":[{"model":"x"}]}',
+            b'{"a":[{"model":"x"},{"model":"x"}],"b":{"Model":"x"},"model":"up","c":[{"model":"x"}]}',
+        ),
+        (b'{"a":"model","b\\"model":"x","model":"x"}', b'{"a":"model","b\\"model":"x","model":"up"}'),
+        (b'{"model":"\\"x\\\\","a":{"model":1}}', b'{"model":"up","a":{"model":1}}'),
+    ],
+)
+def test_it_is_the_key_that_is_exactly_model_whose_value_is_replaced(body: bytes, expected: bytes) -> None:
+    assert with_model(body, "up") == expected
+
+
+def test_no_letter_of_another_script_is_one_of_models_in_another_case() -> None:
+    """What `routing.top_level` looks for is made of ASCII alone, since nothing else folds to it."""
+    beyond = [chr(code) for code in range(0x80, sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
+    folded = {"".join(form(letter)) for letter in beyond for form in (str.casefold, str.lower, str.upper)}
+    assert not {text for text in folded if text and set(text.lower()) <= set("model")}
+
+
 def test_an_upstream_name_is_written_as_json() -> None:
     assert json.loads(with_model(b'{"model":"x"}', 'a"b\\é\u2028')) == {"model": 'a"b\\é\u2028'}
 
@@ -98,6 +98,18 @@ def test_depth_costs_no_stack() -> None:
     body = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b',"model":"x"}'
 
     assert with_model(body, "y").endswith(b',"model":"y"}')
+
+
+@pytest.mark.parametrize("key", [b"Model", b"model"])
+@pytest.mark.parametrize("count", [2, 3, 7, 100])
+def test_a_second_model_is_found_wherever_it_stands_among_nested_ones(key: bytes, count: int) -> None:
+    nested = [b'"%d":{"model":1}' % number for number in range(count)]
+    for place in range(count + 1):
+        members = [*nested[:place], b'"%b":"y"' % key, *nested[place:]]
+        alone, first, last = ([b'"model":"x"'], [b'"model":"x"', *members], [*members, b'"model":"x"'])
+        assert has_one_model(b"{" + b",".join([*nested[:place], *alone, *nested[place:]]) + b"}")
+        assert not has_one_model(b"{" + b",".join(first) + b"}")
+        assert not has_one_model(b"{" + b",".join(last) + b"}")
 
 
 @pytest.mark.parametrize("piece", [b"A", b"\\n", b'\\"', b"\\\\"])
