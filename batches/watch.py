@@ -14,7 +14,7 @@ from django.db import connection
 
 from batches.attempts import lost
 from batches.claims import own_claims
-from batches.patience import AWAY
+from batches.patience import AWAY, stop_waiting
 from batches.running import RunningItems
 from batches.settling import settle
 from relaybatch.ids import uuid7
@@ -90,6 +90,7 @@ class Watch:
         self.items.cut_overdue()
         if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
             self.items.cut_all("worker_stopped")
+            stop_waiting()
         try:
             presence.beat()
         finally:
