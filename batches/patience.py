@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-import time
+import threading
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
@@ -24,10 +24,19 @@ AWAY = (
     *(OperationalError, InterfaceError, InternalError),
     *(psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError),
 )
+_ending = threading.Event()
+
+
+def stop_waiting() -> None:
+    """This process must end: from now on `patiently` raises what it would wait for."""
+    _ending.set()
 
 
 def patiently(do: Callable[[], T]) -> T:
-    """Calls `do` until the database answers. `do` must be safe to repeat: a commit may have succeeded unheard."""
+    """Calls `do` until the database answers. `do` must be safe to repeat: a commit may have succeeded unheard.
+
+    Raises AWAY only after `stop_waiting`.
+    """
     pause = 0.1
     while True:
         try:
@@ -35,5 +44,7 @@ def patiently(do: Callable[[], T]) -> T:
         except AWAY as error:
             logger.warning("the database is away, trying again: %s", type(error).__name__)
             connection.close()
-        time.sleep(pause * (0.5 + random.random()))  # noqa: S311 -- spreads load, guards nothing
+            if _ending.is_set():
+                raise
+        _ending.wait(pause * (0.5 + random.random()))  # noqa: S311 -- spreads load, guards nothing
         pause = min(pause * 2, LONGEST_PAUSE_SECONDS)

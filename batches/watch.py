@@ -15,7 +15,7 @@ from django.db import connection
 
 from batches.chores import attempt
 from batches.claims import own_claims
-from batches.patience import AWAY
+from batches.patience import AWAY, stop_waiting
 from batches.running import RunningItems
 from batches.settle_fallbacks import settle_with_fallbacks
 from relaybatch.ids import uuid7
@@ -91,6 +91,7 @@ class Watch:
         self.items.cut_overdue()
         if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
             self.items.cut_all("worker_stopped")
+            stop_waiting()
         try:
             presence.beat()
         finally:

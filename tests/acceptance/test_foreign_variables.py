@@ -73,20 +73,18 @@ OF_POSTGRES = {
     "PGCONNECT_TIMEOUT": "many",
 }
 OF_OTHERS = {"DJANGO_SETTINGS_MODULE": "nothing.settings", "KOMBU_LOG_CONNECTION": "1"}
-GROUPS = {"celery": OF_CELERY, "postgres": OF_POSTGRES, "others": OF_OTHERS}
+FOREIGN = OF_CELERY | OF_POSTGRES | OF_OTHERS
 
 
-@pytest.mark.parametrize("foreign", GROUPS.values(), ids=GROUPS)
 def test_a_batch_goes_its_way_from_web_to_worker(
-    foreign: dict[str, str],
     deployment: Deployment,
     catalog: SimpleNamespace,
     upstream: Upstream,
     tmp_path: Path,
 ) -> None:
-    with web_process(tmp_path, **foreign) as web:
-        deployment.worker(ready=True, **foreign)
-        sweeper = deployment.sweeper(**foreign)
+    with web_process(tmp_path, **FOREIGN) as web:
+        deployment.worker(ready=True, **FOREIGN)
+        sweeper = deployment.sweeper(**FOREIGN)
         assert web.call("GET", "/readyz").status == 200, web.log()
         body = b'{"shape":"openai","requests":[' + b",".join([chat_body()] * 30) + b"]}"
         answer = web.call("POST", "/v1/batches", headers=catalog.headers, body=body)
@@ -104,8 +102,7 @@ def test_a_batch_goes_its_way_from_web_to_worker(
     ids=["wsgi", "asgi"],
 )
 def test_other_servers_load_the_application(code: str) -> None:
-    foreign = OF_CELERY | OF_POSTGRES | OF_OTHERS
-    environment = deployment_environment() | foreign
+    environment = deployment_environment() | FOREIGN
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, check=False
     )
@@ -113,7 +110,7 @@ def test_other_servers_load_the_application(code: str) -> None:
 
 
 def test_a_command_finds_settings_and_database() -> None:
-    environment = deployment_environment() | OF_CELERY | OF_POSTGRES | OF_OTHERS
+    environment = deployment_environment() | FOREIGN
     command = [sys.executable, "manage.py", "check_usage", "--json"]
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

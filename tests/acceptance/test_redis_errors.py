@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 from django.conf import settings
 
-from batches.models import BatchItem, Worker
+from batches.models import Batch, BatchItem, Worker
 from tests import upstream_answers as answers
 from tests.deployment import wait_for_end, wait_until
 from tests.redis_proxy import ERRORS, READONLY, WRITES, WRONG, RedisProxy
 from tests.submissions import chat_body, submit
+from tests.web import web_process
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import SimpleNamespace
 
     from tests.deployment import Deployment
@@ -27,8 +29,8 @@ TRIES = 6
 
 @pytest.mark.parametrize(
     ("replies", "commands"),
-    [([READONLY], WRITES), (ERRORS.values(), WRITES), (ERRORS.values(), ()), (WRONG.values(), ())],
-    ids=["it takes no writes", "errors to writes", "errors to everything", "wrong answers"],
+    [([READONLY], WRITES), (ERRORS.values(), ()), (WRONG.values(), ())],
+    ids=["it takes no writes", "errors to everything", "wrong answers"],
 )
 def test_workers_wait_while_redis_answers_with(
     deployment: Deployment,
@@ -67,3 +69,20 @@ def test_a_worker_can_be_stopped_while_redis_answers_with_errors(
         proxy.wait_for_answers(TRIES)
         assert (running.stop(), starting.stop()) == (0, 0)
     assert not Worker.objects.exists()
+
+
+def test_web_takes_submissions_and_says_that_it_is_not_ready_while_redis_answers_with_errors(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    with RedisProxy(settings.REDIS_URL) as proxy:
+        proxy.answer(*ERRORS.values(), *WRONG.values())
+        with web_process(tmp_path, REDIS_URL=proxy.url) as web:
+            body = b'{"shape":"openai","requests":[' + chat_body() + b"]}"
+            answer = web.call("POST", "/v1/batches", headers=catalog.headers, body=body)
+            assert (answer.status, web.call("GET", "/readyz").status) == (202, 503)
+            proxy.forward()
+            assert web.call("GET", "/readyz").status == 200
+            deployment.worker()
+            deployment.sweeper()
+            wait_for_end(Batch.objects.get(id=answer.json["id"]))
+    assert len(upstream.requests) == 1

@@ -68,3 +68,16 @@ def test_a_migration_that_is_not_applied_is_named(client: Client) -> None:
             cursor.execute(
                 "INSERT INTO django_migrations (id, app, name, applied) VALUES (%s, %s, %s, %s)", row
             )
+
+
+def test_a_database_that_takes_no_writes_is_named(client: Client) -> None:
+    """As a standby does; for new sessions only, so not for this test's own."""
+    assert ready(client, 200) == ALL_OK
+    with connection.cursor() as cursor:
+        name = connection.ops.quote_name(connection.settings_dict["NAME"])
+        cursor.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        try:
+            assert ready(client, 503) == ALL_OK | {"database": "takes no writes"}
+        finally:
+            cursor.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+    assert ready(client, 200) == ALL_OK
