@@ -102,10 +102,9 @@ SILENCED_SYSTEM_CHECKS = (
 )
 
 # The admin's forms, which anybody may send to its login, and nothing else: every other body is read by batches.body or
-# routing.sessions, within limits of their own. No form takes a file.
+# routing.sessions, within limits of their own. No form takes a file: large ones are dropped, not put on the disk.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
-FILE_UPLOAD_MAX_MEMORY_SIZE = 0
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": ["routing.authentication.CredentialAuthentication"],
