@@ -66,7 +66,8 @@ def test_a_worker_can_be_stopped_while_redis_answers_with_errors(
         running = deployment.worker(REDIS_URL=proxy.url)
         proxy.answer(READONLY, commands=WRITES)
         starting = deployment.worker(REDIS_URL=proxy.url)
-        proxy.wait_for_answers(TRIES)
+        for process in (running, starting):
+            wait_until(lambda process=process: "broker" in process.log(), process.log)
         assert (running.stop(), starting.stop()) == (0, 0)
     assert not Worker.objects.exists()
 
