@@ -66,8 +66,7 @@ def test_a_worker_can_be_stopped_while_redis_answers_with_errors(
         running = deployment.worker(REDIS_URL=proxy.url)
         proxy.answer(READONLY, commands=WRITES)
         starting = deployment.worker(REDIS_URL=proxy.url)
-        for process in (running, starting):
-            wait_until(lambda process=process: "broker" in process.log(), process.log)
+        wait_until(lambda: "broker" in running.log() and "broker" in starting.log(), starting.log)
         assert (running.stop(), starting.stop()) == (0, 0)
     assert not Worker.objects.exists()
 
