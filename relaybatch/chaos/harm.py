@@ -92,6 +92,7 @@ class Harm:
             self._flush_redis: 3,
             self._tamper_with_queue: 3,
             self._redis_away: 4,
+            self._redis_read_only: 3,
             self._postgres_away: 3,
             self._cut_connections: 4,
             self._upstream_mood: 10,
@@ -241,6 +242,20 @@ class Harm:
 
     def _redis_back(self) -> None:
         self._place.servers.redis.start()
+        self._over("redis")
+
+    def _redis_read_only(self) -> bool:
+        """As after a failover: it answers, and takes no writes."""
+        if not self._begin("redis", "Redis read-only"):
+            return False
+        with self._redis() as client:
+            client.replicaof("127.0.0.1", 1)
+        self._after(self._chance.uniform(0.5, 6), self._redis_writable)
+        return True
+
+    def _redis_writable(self) -> None:
+        with self._redis() as client:
+            client.replicaof("NO", "ONE")
         self._over("redis")
 
     # PostgreSQL
