@@ -20,6 +20,7 @@ from batches.running import RunningItems
 from batches.settle_fallbacks import settle_with_fallbacks
 from relaybatch.ids import uuid7
 from routing.gate.presence import presence
+from routing.idle_connections import IDLE
 
 if TYPE_CHECKING:
     import uuid
@@ -89,6 +90,7 @@ class Watch:
 
     def _look(self) -> None:
         self.items.cut_overdue()
+        IDLE.close_aged()
         if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
             self.items.cut_all("worker_stopped")
             stop_waiting()

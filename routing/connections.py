@@ -7,6 +7,7 @@ requests (routing/idle_connections.py); how an answer is read from it stands in 
 from __future__ import annotations
 
 import functools
+import socket
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -25,7 +26,6 @@ from routing.idle_connections import IDLE, Place
 from routing.trip import current_trip, trip_if_any
 
 if TYPE_CHECKING:
-    import socket
     import ssl
 
     from routing.trip import Trip
@@ -90,7 +90,8 @@ class UpstreamConnection(HTTPConnection):
         trip = current_trip()
         if self.sock is None:
             self.connect()
-        elif self._held is not None:
+        else:
+            self._held = self._held or socket.fromfd(self.sock.fileno(), self.sock.family, self.sock.type)
             trip.hold(self._held)
         self.sock.settimeout(trip.remaining())
         reach("before_send")
@@ -116,6 +117,13 @@ class UpstreamConnection(HTTPConnection):
             IDLE.distrust(self.place)
             raise AnsweredEarly
         trip.early = True
+
+    def let_go(self, trip: Trip) -> None:
+        """Between two requests: a cut of the former does not meet the next, and one descriptor is enough."""
+        trip.line.detach()
+        if self._held is not None:
+            self._held.close()
+            self._held = None
 
     def close(self) -> None:
         held, self._held = self._held, None
@@ -156,7 +164,7 @@ class _SharedPool(HTTPConnectionPool):
             IDLE.distrust(conn.place)
         if trip.finished and not trip.early:
             conn.is_used = True
-            trip.let_go()
+            conn.let_go(trip)
             IDLE.keep(conn, owner=trip.owner)
         else:
             conn.close()

@@ -31,7 +31,7 @@ MIN_IDLE_SECONDS = 0.25
 ENOUGH_CONNECTIONS = 16
 """Of one owner to one upstream: with so many idle, the longest silent one serves, however short that was."""
 
-MAX_CONNECTIONS = 128
+MAX_CONNECTIONS = 64
 """Idle ones of the process. The oldest are closed."""
 
 
@@ -99,6 +99,13 @@ class IdleConnections:
                 "has a connection of its own",
                 extra={"upstream": place.host},
             )
+
+    def close_aged(self) -> None:
+        """Those that lay too long to serve again. For whoever wakes up now and then: nobody may come for them."""
+        with self._lock:
+            surplus = self._aged(now=time.monotonic())
+        for one in surplus:
+            one.connection.close()
 
     def close_all(self) -> None:
         """Also forgets who was distrusted."""

@@ -17,9 +17,9 @@ from msgspec import UNSET, Raw, UnsetType
 Text: TypeAlias = bytes | bytearray | memoryview | Raw
 
 # A key at any depth that is `model` for somebody, and all up to its value: each letter in either case, as it is or
-# escaped. No letter beyond ASCII folds to one of these. Behind a backslash, the quote belongs to a string's text.
+# escaped. No letter beyond ASCII folds to one of these. The end of another key may look like one (`"a \"model":`).
 _KEY = re.compile(
-    rb'"(?<!\\")(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)'
+    rb'"(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)'
     rb'(?:[lL]|\\u00[46][cC])"[ \t\r\n]*+:[ \t\r\n]*+'
 )
 # Possessive quantifiers: passed over without backtracking.

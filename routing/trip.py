@@ -48,10 +48,6 @@ class Trip:
         self._adopted = self._adopted or held is self._held
         return held is self._held
 
-    def let_go(self) -> None:
-        """From now on a cut of this request does not meet its connection, which may serve another one."""
-        self.line.detach()
-
     def remaining(self) -> float:
         """Seconds, more than zero. Raises TimeoutError when there are none."""
         seconds = self.deadline - time.monotonic()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -169,6 +171,50 @@ def test_more_idle_connections_than_the_process_may_have_are_closed(
         said_to(catalog, "words")
 
     upstream.wait_for(lambda up: up.open_connections == 2)
+
+
+def test_an_idle_connection_has_one_descriptor_and_is_closed_when_it_is_too_old(
+    upstream: Upstream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog = make_catalog(upstream.url)
+    monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
+    said_to(catalog, "words")
+    before = descriptors_to(upstream)
+    for _ in range(4):
+        said_to(catalog, "words")
+    assert (before, descriptors_to(upstream)) == (1, 5)
+
+    IDLE.close_aged()
+    assert descriptors_to(upstream) == 5
+    monkeypatch.setattr(idle_connections, "MAX_IDLE_SECONDS", 0.0)
+    IDLE.close_aged()
+    assert descriptors_to(upstream) == 0
+    upstream.wait_for(lambda up: up.open_connections == 0)
+
+
+def descriptors_to(upstream: Upstream) -> int:
+    """Of this process's own end of the connections."""
+    port = f"{upstream.port:04X}"
+    sockets = {
+        line.split()[9]
+        for line in Path("/proc/self/net/tcp").read_text().splitlines()[1:]
+        if line.split()[2].endswith(f":{port}")
+    }
+    links = [os.readlink(path) for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+    return sum(link.removeprefix("socket:[").rstrip("]") in sockets for link in links)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_connection_that_was_cut_after_its_answer_serves_the_next_call(upstream: Upstream) -> None:
+    """The line that is cut has let go of it: another call may be on it by then."""
+    catalog = make_catalog(upstream.url)
+    upstream.handler = lambda _: WELL
+    call = call_of(catalog, body=body_with("first"))
+    assert send(call).failure is None
+    call.line.cut("cancelled")
+
+    assert said_to(catalog, "second") == "second"
+    assert upstream.connections == 1
 
 
 @pytest.mark.usefixtures("at_once")

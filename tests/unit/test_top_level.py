@@ -89,9 +89,10 @@ def test_an_upstream_name_is_written_as_json() -> None:
     assert json.loads(with_model(b'{"model":"x"}', 'a"b\\é\u2028')) == {"model": 'a"b\\é\u2028'}
 
 
-def test_replacing_a_model_that_is_not_there_is_a_value_error() -> None:
+@pytest.mark.parametrize("body", [b'{"a":{"model":1}}', b'{"a":1}', b'{"Model":"a","b":{"model":"c"}}'])
+def test_replacing_a_model_that_is_not_there_is_a_value_error(body: bytes) -> None:
     with pytest.raises(ValueError, match="no model"):
-        with_model(b'{"a":{"model":1}}', "x")
+        with_model(body, "x")
 
 
 def test_depth_costs_no_stack() -> None:
