@@ -39,10 +39,14 @@ USUAL: Mapping[str, float] = {
     "403": 1,
     "slow": 2,
     "no usage": 1,
-    "interim": 1,
-    "interim earlier": 1,
-    "twice": 0.3,
-    "twice, later": 0.3,
+    "interim": 2,
+    "interim earlier": 3,
+    "interim alone": 0.5,
+    "junk behind": 0.5,
+    "twice": 1,
+    "twice, later": 2,
+    "longer than it says": 0.5,
+    "many headers": 0.5,
 }
 MOODS: Mapping[str, Mapping[str, float]] = {
     "slow": {"slow": 8, "well": 2},
