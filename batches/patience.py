@@ -24,7 +24,16 @@ AWAY = (
     *(OperationalError, InterfaceError, InternalError),
     *(psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError),
 )
+# Of the same classes, and yet about the rows in question: a limit of what can be stored, a damaged page or index. It
+# would be the same for ever. https://www.postgresql.org/docs/current/errcodes-appendix.html
+_ABOUT_ROWS = ("54", "XX001", "XX002")
 _ending = threading.Event()
+
+
+def is_about_rows(error: Exception) -> bool:
+    """Of what AWAY has: no outage, since the database answers everybody else."""
+    code = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None)
+    return str(code).startswith(_ABOUT_ROWS)
 
 
 def stop_waiting() -> None:

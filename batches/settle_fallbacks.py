@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batches.attempts import WORKER_LOST, lost, smallest_event_of
 from batches.models import ItemState
-from batches.patience import AWAY
+from batches.patience import AWAY, is_about_rows
 from batches.settling import Settlement, settle
 
 if TYPE_CHECKING:
@@ -19,22 +19,24 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
+class SettleRefused(Exception):  # noqa: N818
+    """The item's row takes nothing at all. It stays `running`, and is looked at again by whoever cares for such."""
+
+
 def settle_with_fallbacks(claim: Claim, settlement: Settlement | None = None) -> bool:
     """Settle as `settle()` does; without a settlement, as the attempt of a worker that was lost.
 
     When the database refuses that: as a lost worker's; then discarded, with the smallest event there can be; then
-    discarded without one. Raises AWAY, and what it says when it refuses the last of them too.
+    discarded without one. Raises AWAY for an outage, and SettleRefused when the last of them is refused too.
     """
-    *first, last = _from_most_to_least(claim, settlement)
-    for make in first:
+    for make in _from_most_to_least(claim, settlement):
         try:
             return settle(claim, make())
-        except AWAY:
-            raise
-        except Exception:
-            logger.exception("an attempt could not be settled, trying with less", extra=claim.log_ids)
-    logger.error("an attempt ends without a usage event", extra=claim.log_ids)
-    return settle(claim, last())
+        except Exception as error:
+            if isinstance(error, AWAY) and not is_about_rows(error):
+                raise
+            logger.exception("an attempt could not be settled", extra=claim.log_ids)
+    raise SettleRefused
 
 
 def _from_most_to_least(claim: Claim, settlement: Settlement | None) -> Iterator[Callable[[], Settlement]]:
@@ -42,4 +44,5 @@ def _from_most_to_least(claim: Claim, settlement: Settlement | None) -> Iterator
         yield lambda: settlement
     yield partial(lost, claim)
     yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST, event=smallest_event_of(claim))
+    logger.error("an attempt ends without a usage event", extra=claim.log_ids)
     yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST)

@@ -21,7 +21,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from routing.dialling import dial
 from routing.faults import reach
-from routing.http_answer import UpstreamAnswer
+from routing.http_answer import UpstreamAnswer, final_status_in, is_refusal
 from routing.idle_connections import IDLE, Place
 from routing.trip import current_trip, trip_if_any
 
@@ -48,8 +48,8 @@ def transport() -> Transport:
     return _thread.transport
 
 
-class AnsweredEarly(OSError):  # noqa: N818
-    """Bytes came on a used connection before the request was written out: they are somebody else's answer."""
+class OutOfStep(OSError):  # noqa: N818
+    """A used connection was closed, or has something to read, before anything of its next request was written."""
 
 
 class UpstreamConnection(HTTPConnection):
@@ -62,6 +62,7 @@ class UpstreamConnection(HTTPConnection):
     response_class = UpstreamAnswer
     place: Place
     is_used = False
+    _is_writing = False
     _held: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
@@ -93,30 +94,52 @@ class UpstreamConnection(HTTPConnection):
         else:
             self._held = self._held or socket.fromfd(self.sock.fileno(), self.sock.family, self.sock.type)
             trip.hold(self._held)
-        self.sock.settimeout(trip.remaining())
         reach("before_send")
-        trip.connected = trip.sent = True
-        super().request(*args, **kwargs)
+        trip.connected, trip.is_reused = True, self.is_used
+        self._is_writing = True
+        try:
+            super().request(*args, **kwargs)
+        finally:
+            self._is_writing = False
 
     def send(self, data: Any) -> None:
-        """In pieces, with a look before each whether an answer begins already."""
-        trip = current_trip()
-        if not trip.sent:  # to a proxy, on the way to the upstream
+        """In pieces, as long as there is no answer: what is not wanted any more might not even be read."""
+        if not self._is_writing:  # to a proxy, on the way to the upstream
             super().send(data)
             return
-        view = memoryview(data)
+        trip, view = current_trip(), memoryview(data)
         for start in range(0, len(view), _PIECE_BYTES):
-            self._look_for_early_answer(trip)
+            if not trip.sent:
+                self._require_silence(trip)
+            elif self._is_answered(trip):
+                return
+            self.sock.settimeout(trip.remaining())
+            trip.sent = True
             super().send(view[start : start + _PIECE_BYTES])
 
-    def _look_for_early_answer(self, trip: Trip) -> None:
-        """A new TLS connection has session tickets to read: nothing is known of it before the first answer."""
-        if (isinstance(self, HTTPSConnection) and not self.is_used) or self.is_connected:
-            return
-        if self.is_used:
-            IDLE.distrust(self.place)
-            raise AnsweredEarly
-        trip.early = True
+    def _require_silence(self, trip: Trip) -> None:
+        """A new connection may be told that it is not welcome; what is on a used one is for nobody."""
+        if self.is_used and not IDLE.is_silent(self):
+            trip.connected, trip.trouble = False, "the connection in use was out of step"
+            raise OutOfStep
+
+    def _is_answered(self, trip: Trip) -> bool:
+        """Whether the final answer has begun. What has come, interim answers too, is left to whoever reads it."""
+        if not trip.early:
+            trip.arrived += self._arrived()
+            status = final_status_in(trip.arrived)
+            trip.early = status is not None
+            if trip.early and self.is_used and not is_refusal(status):
+                IDLE.distrust(self.place)
+        return trip.early
+
+    def _arrived(self) -> bytes:
+        """Of the answer, by now. Nothing too when it is closed or broken: who writes or reads next finds out."""
+        try:
+            self.sock.settimeout(0)
+            return bytes(self.sock.recv(_PIECE_BYTES))
+        except OSError:
+            return b""
 
     def let_go(self, trip: Trip) -> None:
         """Between two requests: a cut of the former does not meet the next, and one descriptor is enough."""

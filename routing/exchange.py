@@ -6,7 +6,7 @@ import io
 import ipaddress
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -20,6 +20,7 @@ from urllib3.exceptions import DecodeError, HTTPError
 from routing.connections import transport
 from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
+from routing.http_answer import MAX_HEADER_BYTES
 from routing.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 _CHUNK_BYTES = 65_536
 _PREPARED_PER_THREAD = 64
+# In chunks of one byte each, an answer is six times its size.
+_FRAMING = 8
 _WHAT_HTTP_RAISES = (OSError, ValueError, HTTPError, HTTPException)
 
 
@@ -80,6 +83,7 @@ def post(request: Request, *, trip: Trip, max_bytes: int, trust_env_proxies: boo
     The trip says whether anything was sent.
     """
     raise_if_interrupted(trip)
+    trip.max_bytes = max_bytes * _FRAMING + MAX_HEADER_BYTES
     with trip:
         try:
             raw = _answered(request, trip=trip, proxies=_proxies(request.url) if trust_env_proxies else None)
@@ -125,7 +129,9 @@ class _Reading:
 
     def reply(self) -> Reply:
         if not 200 <= self._status < 300:
-            return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="")
+            reply = self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="")
+            # An early one may be the answer to another request: its words are kept from whoever is not asked.
+            return replace(reply, body=b"") if self._trip.early and self._trip.is_reused else reply
         if not self._decode:
             return self._ended(limit=UPSTREAM_ERROR_BYTES, flaw="a content encoding that was not asked for")
         if str(self._raw.headers.get("content-type", "")).lower().startswith("text/event-stream"):
@@ -145,6 +151,8 @@ class _Reading:
             return self._flawed("its content encoding is broken")
         except _WHAT_HTTP_RAISES:
             raise_if_interrupted(self._trip)
+            if self._trip.is_too_large:
+                return self._flawed(too_large)
             return self._flawed("cut short", lost=True)
         if self._raw.length_remaining is None and not self._raw.chunked:
             # Only the end of the connection ends this body: a cut of ours looks the same.

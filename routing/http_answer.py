@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import http.client
 import io
+import re
 import ssl
-from http.client import HTTPException, HTTPResponse, RemoteDisconnected
+from http.client import HTTPException, HTTPResponse, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
 from routing.trip import current_trip, trip_if_any
@@ -32,18 +33,41 @@ _BUFFER_BYTES = 65_536
 http.client._MAXHEADERS = _MAX_HEADER_LINES  # type: ignore[attr-defined]
 
 
-class HeadersTooLarge(HTTPException):
-    pass
+_STATUS = re.compile(rb"HTTP/\d\S*[ \t]+(\d{3})")
+_END_OF_HEADERS = re.compile(rb"\n\r?\n")
+
+
+class TooLarge(HTTPException):
+    """Of an answer's headers, or of all of it."""
+
+
+def final_status_in(arrived: bytes) -> int | None:
+    """The final status among the first bytes of an answer; 0 when they are none, None when it is not there yet."""
+    while arrived:
+        found = _STATUS.match(arrived)
+        if found is None:
+            return None if b"\n" not in arrived and b"HTTP/".startswith(arrived[:5]) else 0
+        if int(found[1]) >= 200:
+            return int(found[1])
+        end = _END_OF_HEADERS.search(arrived)
+        arrived = arrived[end.end() :] if end else b""
+    return None
+
+
+def is_refusal(status: int | None) -> bool:
+    """What an upstream may rightly say before it has read the request."""
+    return status is not None and status >= 300
 
 
 class _TimedReader(io.RawIOBase):
     """Reads from a socket until the deadline of the trip: a byte a second does not begin the time anew.
 
-    `header_bytes_left`: bounds what is read while it is a number. `ended`: the upstream hung up.
+    What arrived while the request was written comes first. `bytes_left`: bounds what is read, unless it is None.
+    `ended`: the upstream hung up.
     """
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, trip: Trip) -> None:
-        self.header_bytes_left: int | None = None
+        self.bytes_left: int | None = None
         self.ended = False
         self._raw = raw
         self._sock = sock
@@ -54,13 +78,24 @@ class _TimedReader(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        if self.header_bytes_left is not None and self.header_bytes_left <= 0:
-            raise HeadersTooLarge
+        if self.bytes_left is not None and self.bytes_left <= 0:
+            self._trip.is_too_large = True
+            raise TooLarge
+        count = self._from_arrived(buffer) if self._trip.arrived else self._from_socket(buffer)
+        if self.bytes_left is not None:
+            self.bytes_left -= count or 0
+        return count
+
+    def _from_arrived(self, buffer: Any) -> int:
+        count = min(len(buffer), len(self._trip.arrived))
+        buffer[:count] = self._trip.arrived[:count]
+        self._trip.arrived = self._trip.arrived[count:]
+        return count
+
+    def _from_socket(self, buffer: Any) -> int | None:
         self._sock.settimeout(self._trip.remaining() if self._waits else 0)
         count = self._raw.readinto(buffer)
         self.ended = self.ended or count == 0
-        if self.header_bytes_left is not None:
-            self.header_bytes_left -= count or 0
         return count
 
     def stop_waiting(self) -> None:
@@ -83,7 +118,7 @@ class UpstreamAnswer(HTTPResponse):
 
     def begin(self, *args: Any, **kwargs: Any) -> None:
         """Raises RemoteDisconnected for an answer that breaks off before the end of its headers."""
-        self._reader.header_bytes_left = MAX_HEADER_BYTES
+        self._reader.bytes_left = MAX_HEADER_BYTES
         try:
             super().begin(*args, **kwargs)
         except HTTPException:
@@ -91,7 +126,7 @@ class UpstreamAnswer(HTTPResponse):
             raise
         if self._reader.ended:  # the library takes the end of the connection for that of the headers
             raise RemoteDisconnected("the connection ended within the headers")
-        self._reader.header_bytes_left = None
+        self._reader.bytes_left = current_trip().max_bytes or None
         self._note_status()
 
     def _read_status(self) -> tuple[str, int, str]:
@@ -103,6 +138,12 @@ class UpstreamAnswer(HTTPResponse):
             self._had_interim = True
             while self.fp.readline(_MAX_LINE_BYTES).strip(b"\r\n"):
                 pass
+
+    def _safe_read(self, amt: int) -> bytes:
+        """Of a chunk. The library reads all that comes for a size below zero."""
+        if amt < 0:
+            raise IncompleteRead(b"")
+        return super()._safe_read(amt)  # type: ignore[misc,no-any-return]
 
     def _note_status(self) -> None:
         """A number as soon as there was a status line; a status line that is none is no answer."""
@@ -124,6 +165,7 @@ class UpstreamAnswer(HTTPResponse):
             behind = b""
         except (OSError, ValueError, HTTPException):
             return
+        # None: it came in chunks. After a cut within them urllib3 closes the connection as well.
         whole = self.length in (None, 0)
         trip.surplus = whole and bool(behind)
         trip.finished = whole and self._is_plain()
@@ -131,9 +173,10 @@ class UpstreamAnswer(HTTPResponse):
     def _is_plain(self) -> bool:
         """Whether everybody on the way reads the same end out of the headers."""
         lengths = self.headers.get_all("content-length", [])
-        one_length = not self.chunked and len(lengths) == 1 and lengths[0].strip().isdecimal()
+        codings = self.headers.get_all("transfer-encoding", [])
+        one_length = not codings and len(lengths) == 1 and lengths[0].strip().isdecimal()
         return (
-            (one_length or (self.chunked and not lengths))
+            (one_length or (self.chunked and len(codings) == 1 and not lengths))
             and self.version == 11
             and self.status not in (204, 205, 304)
             and not self._had_interim

@@ -64,24 +64,28 @@ class IdleConnections:
 
     def take(self, *, owner: str, place: Place) -> UpstreamConnection | None:
         while (found := self._pop(owner=owner, place=place)) is not None:
-            unread = _unread(found.connection.sock)
-            if unread is None:
+            if self.is_silent(found.connection):
                 return found.connection
             found.connection.close()
-            if unread:
-                self.distrust(place)
         return None
+
+    def is_silent(self, connection: UpstreamConnection) -> bool:
+        """Whether it is open, and nothing came on it that was not asked for, which makes its upstream distrusted."""
+        unread = _unread(connection.sock)
+        if unread:
+            self.distrust(connection.place)
+        return unread is None
 
     def keep(self, connection: UpstreamConnection, *, owner: str) -> None:
         """Takes the connection over; closes it when it may not serve again."""
         with self._lock:
             kept = _Idle(owner, connection, time.monotonic())
             if kept.place in self._out_of_step:
-                surplus = [kept]
+                to_close = [kept]
             else:
                 self._idle.append(kept)
-                surplus = self._aged(now=kept.since)
-        for one in surplus:
+                to_close = self._aged(now=kept.since)
+        for one in to_close:
             one.connection.close()
 
     def distrust(self, place: Place) -> None:
@@ -97,14 +101,14 @@ class IdleConnections:
             logger.warning(
                 "upstream out of step: it sent bytes that no request had asked for; from now on each request "
                 "has a connection of its own",
-                extra={"upstream": place.host},
+                extra={"host": place.host},
             )
 
     def close_aged(self) -> None:
         """Those that lay too long to serve again. For whoever wakes up now and then: nobody may come for them."""
         with self._lock:
-            surplus = self._aged(now=time.monotonic())
-        for one in surplus:
+            to_close = self._aged(now=time.monotonic())
+        for one in to_close:
             one.connection.close()
 
     def close_all(self) -> None:
@@ -117,26 +121,26 @@ class IdleConnections:
     def _pop(self, *, owner: str, place: Place) -> _Idle | None:
         with self._lock:
             now = time.monotonic()
-            surplus = self._aged(now=now)
+            to_close = self._aged(now=now)
             own = [one for one in self._idle if one.owner == owner and one.place == place]
             is_silent = bool(own) and now - own[0].since >= MIN_IDLE_SECONDS
             found = own[0] if is_silent or len(own) >= ENOUGH_CONNECTIONS else None
             if found is not None:
                 self._idle.remove(found)
-        for one in surplus:
+        for one in to_close:
             one.connection.close()
         return found
 
     def _aged(self, *, now: float) -> list[_Idle]:
         """Takes out those that lay too long, or are too many; they lie in the order of their times."""
         too_many = len(self._idle) - MAX_CONNECTIONS
-        surplus = [
+        to_close = [
             one
             for number, one in enumerate(self._idle)
             if number < too_many or now - one.since > MAX_IDLE_SECONDS
         ]
-        self._idle = self._idle[len(surplus) :]
-        return surplus
+        self._idle = self._idle[len(to_close) :]
+        return to_close
 
 
 def _unread(sock: socket.socket | None) -> bytes | None:

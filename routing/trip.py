@@ -15,9 +15,11 @@ if TYPE_CHECKING:
 class Trip:
     """`connected`: there is a connection, TLS included. `sent`: bytes may have left.
 
-    `owner`: whose request it is. `trouble`: why no connection could be made, in a few words. `status`: of the answer,
-    once its status line and headers came, readable or not. `early`: the answer began before the request was written
-    out. `finished`: it is whole, and its end is plain. `surplus`: something lay behind it.
+    `owner`: whose request it is. `trouble`: why no connection could be made, in a few words. `is_reused`: the
+    connection served another request before. `arrived`: what came while the request was written, until it is read.
+    `early`: the final answer began then. `status`: of the answer, once its status line and headers came, readable or
+    not. `finished`: it is whole, and its end is plain. `surplus`: something lay behind it. `max_bytes`: of the answer
+    as it travels, 0 for any number; `is_too_large`: it had more.
     """
 
     def __init__(self, *, line: Line, deadline: float, owner: str) -> None:
@@ -27,8 +29,12 @@ class Trip:
         self.connected = False
         self.sent = False
         self.trouble = ""
-        self.status = 0
+        self.is_reused = False
+        self.arrived = b""
         self.early = False
+        self.max_bytes = 0
+        self.is_too_large = False
+        self.status = 0
         self.surplus = False
         self.finished = False
         self._held: socket.socket | None = None
@@ -36,9 +42,11 @@ class Trip:
 
     def hold(self, held: socket.socket) -> None:
         """The socket by which the line can cut this request from now on."""
-        self._close_adopted()
-        self._held = held
+        before, self._held = self._held, held
         self.line.attach(held)
+        if self._adopted and before is not None:
+            before.close()
+        self._adopted = False
 
     def adopt(self, held: socket.socket) -> bool:
         """When the connection lets go of the socket in use, it is kept, and closed at the end of the trip.

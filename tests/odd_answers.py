@@ -105,6 +105,12 @@ def _unread(status: bytes) -> Answer:
 
 WELL: Answer = odd(whole)
 GOOD: dict[str, Answer] = {
+    "two codings": odd(
+        lambda body: _OK + b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n" + _chunks(body)
+    ),
+    "a coding before the chunks, and no length": odd(
+        lambda body: whole(b"", b"Transfer-Encoding: identity, chunked") + _chunks(body)
+    ),
     "103 at once": odd(lambda body: b"HTTP/1.1 103 Early Hints\r\n\r\n" + whole(body)),
     "103 earlier": odd(whole, after=b"HTTP/1.1 103 Early Hints\r\nLink: </style.css>\r\n\r\n"),
     "102 earlier": odd(whole, after=b"HTTP/1.1 102 Processing\r\n\r\n"),
@@ -132,6 +138,9 @@ GOOD: dict[str, Answer] = {
     "a 408 that nobody asked for, later": odd(whole, late=b"HTTP/1.1 408 Late\r\nContent-Length: 0\r\n\r\n"),
 }
 BAD: dict[str, Answer] = {
+    "a chunk of a size below zero": odd(
+        lambda body: _OK + b"Transfer-Encoding: chunked\r\n\r\n-1\r\n" + body + whole(body)
+    ),
     "a length that is too short": odd(
         lambda body: _OK + b"Content-Length: 9\r\n\r\n" + body + b"\r\n" + whole(body)
     ),

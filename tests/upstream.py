@@ -98,8 +98,8 @@ Answer = Callable[[Exchange], None]
 class Upstream:
     """`inside`: requests being answered now; `max_inside`: the most at once so far.
 
-    `broken_handshakes`: with TLS, how many connections to close in place of a handshake. `before_body`: bytes to send
-    when the headers of a request are read, and its body is not.
+    `broken_handshakes`: with TLS, how many connections to close in place of a handshake. `before_body`: called with
+    the socket when the headers of a request are read, and its body is not.
     """
 
     def __init__(self, *, tls: ssl.SSLContext | None = None) -> None:
@@ -109,7 +109,7 @@ class Upstream:
         self.inside = 0
         self.max_inside = 0
         self.broken_handshakes = 0
-        self.before_body: Callable[[], bytes] | None = None
+        self.before_body: Callable[[socket.socket], object] | None = None
         self._tls = tls
         self._script: deque[Answer] = deque()
         self._requests: list[Request] = []
@@ -146,6 +146,13 @@ class Upstream:
         for sock in sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
+
+    def write(self, data: bytes) -> None:
+        """To every connection, whether or not it is asked. Not over TLS."""
+        with self._changed:
+            sockets = list(self._sockets)
+        for sock in sockets:
+            sock.sendall(data)
 
     def script(self, *answers: Answer) -> None:
         with self._changed:
@@ -236,7 +243,7 @@ class Upstream:
             name, _, value = line.decode("latin-1").partition(":")
             headers[name.strip().lower()] = value.strip()
         if self.before_body is not None:
-            sock.sendall(self.before_body())
+            self.before_body(sock)
         body = stream.read(int(headers.get("content-length", "0")))
         return Request(0, connection, method, path, headers, body, time.monotonic())
 

@@ -14,7 +14,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from relaybatch.chaos.answers import KINDS, Kind, error_body, head, usable_body
+from relaybatch.chaos.answers import INTERIM, KINDS, Kind, error_body, head, usable_body
 from relaybatch.chaos.catalog import REVOKED_HOST_KEY
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ HOSTS = ("near", "far")
 WELL: Mapping[str, float] = {"well": 1}
 RETRY_AFTERS = ("0", "1", "2", "-1", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "")
 STOP_SECONDS = 10.0
+# Of requests, when the upstream is not at its best.
+INTERIM_BEFORE_THE_BODY = 0.03
 
 
 @dataclass(slots=True)
@@ -119,6 +121,8 @@ class Upstream:
         text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         request_line, *lines = text.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        if self.mood is not WELL and self._chance.random() < INTERIM_BEFORE_THE_BODY:
+            await self._write(INTERIM, writer)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         served = self._note(host, headers, body)
         path = request_line.split(" ")[1]

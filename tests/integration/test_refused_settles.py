@@ -18,6 +18,7 @@ from batches.execute import execute_item
 from batches.housekeeping import Housekeeping
 from batches.models import Batch, BatchItem
 from batches.running import RunningItems
+from batches.settle_fallbacks import SettleRefused
 from batches.sweep import take_from_dead_workers
 from batches.watch import Watch
 from relaybatch.ids import uuid7
@@ -52,6 +53,23 @@ def refused(table: str, check: str) -> Iterator[None]:
         yield
     finally:
         execute(f"ALTER TABLE {table} DROP CONSTRAINT refuses")
+
+
+@contextlib.contextmanager
+def failing(table: str, *, code: str, when: str = "true") -> Iterator[None]:
+    """Writing such a row to the table ends with an error of this code."""
+    execute(
+        "CREATE FUNCTION fails() RETURNS trigger LANGUAGE plpgsql AS "
+        f"$$ BEGIN RAISE EXCEPTION 'refused' USING ERRCODE = '{code}'; END $$"
+    )
+    execute(
+        f"CREATE TRIGGER fails BEFORE INSERT OR UPDATE ON {table} "
+        f"FOR EACH ROW WHEN ({when}) EXECUTE FUNCTION fails()"
+    )
+    try:
+        yield
+    finally:
+        execute("DROP FUNCTION fails CASCADE")
 
 
 def execute(statement: str) -> None:
@@ -209,3 +227,45 @@ def test_a_forgotten_item_that_no_settling_can_end_does_not_keep_the_others_from
         finally:
             watch.leave()
     assert item_of(stuck).state == "running"
+
+
+# A limit of what the database can store, and an index that is damaged: errors of the classes of an outage.
+ABOUT_ROWS = pytest.mark.parametrize("code", ["54000", "XX002"])
+
+
+@ABOUT_ROWS
+@EVERYWHERE
+def test_a_refusal_that_looks_like_an_outage_ends_the_item_too(
+    catalog: SimpleNamespace, lose: Callable[[Batch], None], code: str
+) -> None:
+    batch = submit(catalog, max_attempts=3)
+    with failing("usage_usageevent", code=code, when="NEW.policy <> ''"):
+        lose(batch)
+    item = item_of(batch)
+    assert (item.state, item.error_code) == ("discarded", "worker_lost")
+    assert UsageEvent.objects.get().error_kind == "worker_lost"
+
+
+@ABOUT_ROWS
+def test_an_item_that_takes_nothing_at_all_keeps_no_other_one_from_the_sweeper(
+    catalog: SimpleNamespace, code: str
+) -> None:
+    stuck, other = (submit(catalog) for _ in range(2))
+    for batch in (stuck, other):
+        assert claim_item(item_of(batch).id, worker_id=uuid7())
+    with failing("batches_batchitem", code=code, when=f"NEW.batch_id = '{stuck.id}'"):
+        take_from_dead_workers(may_declare_dead=lambda: True)
+    assert (item_of(stuck).state, item_of(other).state) == ("running", "discarded")
+
+
+@ABOUT_ROWS
+def test_a_slot_does_not_wait_for_a_row_that_takes_nothing_at_all(
+    catalog: SimpleNamespace, code: str
+) -> None:
+    batch = submit(catalog)
+    with (
+        failing("batches_batchitem", code=code, when="NEW.finished_at IS NOT NULL"),
+        pytest.raises(SettleRefused),
+    ):
+        run_here(batch)
+    assert item_of(batch).state == "running", "the watch looks at it again"

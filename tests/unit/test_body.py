@@ -121,6 +121,18 @@ def test_a_gzip_bomb_stops_at_the_limit() -> None:
         read(request)
 
 
+def test_a_gzip_of_more_than_ten_thousand_members_is_refused() -> None:
+    members = [gzip.compress(b"{"), gzip.compress(b"}"), *[gzip.compress(b"")] * 9_998]
+
+    def decoded(*parts: bytes) -> bytes:
+        request = request_with(b"".join(parts), HTTP_CONTENT_ENCODING="gzip")
+        return bytes(read_body(request, limit_bytes=10**6, too_large=InvalidRequest))
+
+    assert decoded(*members) == b"{}"
+    with pytest.raises(InvalidRequest, match="more than 10000 members"):
+        decoded(*members, members[-1])
+
+
 def test_an_endless_row_of_empty_gzip_members_stops_too() -> None:
     request = request_with(gzip.compress(b"") * 20_000, HTTP_CONTENT_ENCODING="gzip")
     with pytest.raises(InvalidRequest, match="far more compressed bytes"):
