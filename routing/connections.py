@@ -21,7 +21,7 @@ from urllib3.util.ssl_ import create_urllib3_context
 
 from routing.dialling import dial
 from routing.faults import reach
-from routing.http_answer import UpstreamAnswer, final_status_in, is_refusal
+from routing.http_answer import MAX_HEADER_BYTES, UpstreamAnswer, final_status_in, is_refusal
 from routing.idle_connections import IDLE, Place
 from routing.trip import current_trip, trip_if_any
 
@@ -115,7 +115,15 @@ class UpstreamConnection(HTTPConnection):
                 return
             self.sock.settimeout(trip.remaining())
             trip.sent = True
-            super().send(view[start : start + _PIECE_BYTES])
+            self._write(trip, view[start : start + _PIECE_BYTES])
+
+    def _write(self, trip: Trip, piece: memoryview) -> None:
+        """Where the upstream hangs up, urllib3 goes on and reads: all that is found then came early."""
+        try:
+            super().send(piece)
+        except OSError:
+            trip.early = True
+            raise
 
     def _require_silence(self, trip: Trip) -> None:
         """A new connection may be told that it is not welcome; what is on a used one is for nobody."""
@@ -125,8 +133,9 @@ class UpstreamConnection(HTTPConnection):
 
     def _is_answered(self, trip: Trip) -> bool:
         """Whether the final answer has begun. What has come, interim answers too, is left to whoever reads it."""
-        if not trip.early:
-            trip.arrived += self._arrived()
+        more = b"" if trip.early or len(trip.arrived) >= MAX_HEADER_BYTES else self._arrived()
+        if more:
+            trip.arrived += more
             status = final_status_in(trip.arrived)
             trip.early = status is not None
             if trip.early and self.is_used and not is_refusal(status):

@@ -43,14 +43,18 @@ class TooLarge(HTTPException):
 
 def final_status_in(arrived: bytes) -> int | None:
     """The final status among the first bytes of an answer; 0 when they are none, None when it is not there yet."""
-    while arrived:
-        found = _STATUS.match(arrived)
+    at = 0
+    while at < len(arrived):
+        found = _STATUS.match(arrived, at)
         if found is None:
-            return None if b"\n" not in arrived and b"HTTP/".startswith(arrived[:5]) else 0
+            is_cut = b"\n" not in arrived[at : at + _MAX_LINE_BYTES] and b"HTTP/".startswith(
+                arrived[at : at + 5]
+            )
+            return None if is_cut else 0
         if int(found[1]) >= 200:
             return int(found[1])
-        end = _END_OF_HEADERS.search(arrived)
-        arrived = arrived[end.end() :] if end else b""
+        end = _END_OF_HEADERS.search(arrived, at)
+        at = end.end() if end else len(arrived)
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import struct
 import threading
 import time
 from dataclasses import replace
@@ -19,6 +20,7 @@ from routing.send import send
 from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog
 from tests.certificates import self_signed, server_context
+from tests.gate import forget_gate
 from tests.odd_answers import WELL, body_with, stolen, words_in
 from tests.upstream import Upstream
 
@@ -94,6 +96,58 @@ def test_an_answer_in_the_middle_of_a_request_is_nobodys(
     assert outcome.failure is not None
     assert outcome.failure.code == "upstream_unreadable"
     assert "before the request was written out" in outcome.failure.message
+
+
+def reset(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.close()
+
+
+@pytest.mark.parametrize(
+    "end", [socket.socket.close, reset, lambda sock: socket.socket.shutdown(sock, socket.SHUT_RDWR)]
+)
+def test_an_answer_whose_upstream_then_hangs_up_on_the_request_is_nobodys(
+    upstream: Upstream, catalog: SimpleNamespace, end: Callable[[socket.socket], object]
+) -> None:
+    """The writing breaks off, within a piece too, and the answer may still be read."""
+
+    def answer_and_end(sock: socket.socket) -> None:
+        sock.sendall(stolen())
+        end(sock)
+
+    upstream.before_body = answer_and_end
+    outcome = send_words(catalog, LARGE * 3)
+    upstream.before_body = None
+
+    assert outcome.failure is not None
+    assert outcome.failure.code == "upstream_unreadable"
+    forget_gate()
+    assert said(send_words(catalog, "third")) == "third"
+
+
+def test_interim_answers_without_end_in_the_middle_of_a_request_are_not_taken_in(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    """More than an answer's headers may be is no answer."""
+
+    def flood(sock: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            sock.sendall(INTERIM[102] * 40_000)
+
+    flooding: list[threading.Thread] = []
+
+    def flood_meanwhile(sock: socket.socket) -> None:
+        flooding.append(threading.Thread(target=flood, args=(sock,)))
+        flooding[-1].start()
+
+    upstream.before_body = flood_meanwhile
+    outcome = send_words(catalog, LARGE)
+    upstream.before_body = None
+    upstream.hang_up()
+    flooding[0].join(20)
+
+    assert outcome.failure is not None
+    assert outcome.failure.code == "upstream_unreadable"
 
 
 def test_a_refusal_in_the_middle_of_a_request_is_its_answer(
