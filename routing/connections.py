@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import socket
+import ssl
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
+from urllib3.util.wait import wait_for_socket
 
 from routing.dialling import dial
 from routing.faults import reach
@@ -26,12 +28,11 @@ from routing.idle_connections import IDLE, Place
 from routing.trip import current_trip, trip_if_any
 
 if TYPE_CHECKING:
-    import ssl
-
     from routing.trip import Trip
 
 _POOLS_PER_THREAD = 32
 _PIECE_BYTES = 262_144
+_WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
 class _OfThread(threading.local):
@@ -103,25 +104,17 @@ class UpstreamConnection(HTTPConnection):
             self._is_writing = False
 
     def send(self, data: Any) -> None:
-        """In pieces, as long as there is no answer: what is not wanted any more might not even be read."""
         if not self._is_writing:  # to a proxy, on the way to the upstream
             super().send(data)
             return
-        trip, view = current_trip(), memoryview(data)
-        for start in range(0, len(view), _PIECE_BYTES):
-            if not trip.sent:
-                self._require_silence(trip)
-            elif self._is_answered(trip):
-                return
-            self.sock.settimeout(trip.remaining())
-            trip.sent = True
-            self._write(trip, view[start : start + _PIECE_BYTES])
-
-    def _write(self, trip: Trip, piece: memoryview) -> None:
-        """Where the upstream hangs up, urllib3 goes on and reads: all that is found then came early."""
+        trip = current_trip()
+        if not trip.sent:
+            self._require_silence(trip)
+        trip.sent = True
         try:
-            super().send(piece)
+            self._write(memoryview(data), trip)
         except OSError:
+            # urllib3 reads on where the upstream has hung up: what is found then came early.
             trip.early = True
             raise
 
@@ -131,24 +124,35 @@ class UpstreamConnection(HTTPConnection):
             trip.connected, trip.trouble = False, "the connection in use was out of step"
             raise OutOfStep
 
+    def _write(self, data: memoryview, trip: Trip) -> None:
+        """As long as there is no answer: what is not wanted any more might not even be read."""
+        while data and not self._is_answered(trip):
+            try:
+                data = data[self.sock.send(data[:_PIECE_BYTES]) :]
+            except _WOULD_WAIT:
+                wait_for_socket(self.sock, read=True, write=True, timeout=trip.remaining())
+
     def _is_answered(self, trip: Trip) -> bool:
         """Whether the final answer has begun. What has come, interim answers too, is left to whoever reads it."""
-        more = b"" if trip.early or len(trip.arrived) >= MAX_HEADER_BYTES else self._arrived()
+        more = b"" if trip.early else self._arrived()
         if more:
             trip.arrived += more
             status = final_status_in(trip.arrived)
-            trip.early = status is not None
-            if trip.early and self.is_used and not is_refusal(status):
+            trip.early = status is not None or len(trip.arrived) >= MAX_HEADER_BYTES
+            if status is not None and self.is_used and not is_refusal(status):
                 IDLE.distrust(self.place)
         return trip.early
 
     def _arrived(self) -> bytes:
-        """Of the answer, by now. Nothing too when it is closed or broken: who writes or reads next finds out."""
+        """Of the answer, by now. Raises OSError when nothing more can come. Leaves the socket without a time-out."""
+        self.sock.settimeout(0)
         try:
-            self.sock.settimeout(0)
-            return bytes(self.sock.recv(_PIECE_BYTES))
-        except OSError:
+            arrived = bytes(self.sock.recv(_PIECE_BYTES))
+        except _WOULD_WAIT:
             return b""
+        if not arrived:
+            raise ConnectionResetError("the upstream hung up on the request")
+        return arrived
 
     def let_go(self, trip: Trip) -> None:
         """Between two requests: a cut of the former does not meet the next, and one descriptor is enough."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import socket
 import struct
+import termios
 import threading
 import time
 from dataclasses import replace
@@ -103,6 +105,16 @@ def reset(sock: socket.socket) -> None:
     sock.close()
 
 
+def wait_until_nothing_more_comes(sock: socket.socket) -> None:
+    """The other side is held up in the middle of its writing then: what it wrote lies here, unread."""
+    waiting, same = -1, 0
+    while same < 5:
+        time.sleep(0.01)
+        now = struct.unpack("i", fcntl.ioctl(sock.fileno(), termios.FIONREAD, b"\0\0\0\0"))[0]
+        same = same + 1 if now == waiting else 0
+        waiting = now
+
+
 @pytest.mark.parametrize(
     "end", [socket.socket.close, reset, lambda sock: socket.socket.shutdown(sock, socket.SHUT_RDWR)]
 )
@@ -112,6 +124,7 @@ def test_an_answer_whose_upstream_then_hangs_up_on_the_request_is_nobodys(
     """The writing breaks off, within a piece too, and the answer may still be read."""
 
     def answer_and_end(sock: socket.socket) -> None:
+        wait_until_nothing_more_comes(sock)
         sock.sendall(stolen())
         end(sock)
 
@@ -167,6 +180,24 @@ def test_a_refusal_in_the_middle_of_a_request_is_its_answer(
     assert outcome.failure.upstream_error == (b"" if used else b"{  }")
     assert "out of step" not in caplog.text
     assert said(send_words(catalog, "third")) == "third"
+
+
+def test_a_refusal_is_heard_also_when_the_upstream_reads_no_further(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    over = threading.Event()
+
+    def refuse(sock: socket.socket) -> None:
+        wait_until_nothing_more_comes(sock)
+        sock.sendall(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\n{}")
+        over.wait(20)
+
+    upstream.before_body = refuse
+    outcome = send_words(catalog, LARGE * 3)
+    over.set()
+
+    assert outcome.failure is not None
+    assert outcome.failure.message == "batch item: upstream status 413"
 
 
 def hang_up(sock: socket.socket) -> None:
