@@ -7,14 +7,32 @@ from typing import Any, Self
 from celery.app.amqp import AMQP
 from kombu import Connection
 from kombu.exceptions import OperationalError
-from kombu.transport import redis
+from kombu.transport import redis, virtual
 
 from relaybatch.redis_errors import REDIS_UNAVAILABLE
+
+
+class ForgettingQoS(virtual.QoS):
+    """Puts unclaimed messages back at a worker's end, if it can: kombu would write the others to a file in /tmp.
+
+    They are hints. The sweeper publishes their items again.
+    """
+
+    def restore_unacked(self) -> list[Any]:  # type: ignore[override]
+        super().restore_unacked()
+        return []
+
+
+class SteadyChannel(redis.Channel):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.QoS = ForgettingQoS  # type: ignore[assignment]
 
 
 class SteadyTransport(redis.Transport):
     """An error reply is an outage, as a broken connection is. Celery would end the process."""
 
+    Channel = SteadyChannel
     connection_errors = (*redis.Transport.connection_errors, OperationalError, *REDIS_UNAVAILABLE)
 
 

@@ -59,6 +59,22 @@ def test_workers_wait_while_redis_answers_with(
     assert set(Counter(request.headers["idempotency-key"] for request in upstream.requests).values()) == {1}
 
 
+def test_a_worker_that_is_stopped_meanwhile_leaves_no_file_of_its_messages(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    """It holds as many messages as it has slots, and cannot put them back."""
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    upstream.handler = lambda _: answers.hang()
+    with RedisProxy(settings.REDIS_URL) as proxy:
+        worker = deployment.worker(REDIS_URL=proxy.url, TMPDIR=str(scratch), RELAY_SHUTDOWN_GRACE_S="0")
+        submit(catalog, *[chat_body()] * 40)
+        upstream.wait_for(lambda up: up.inside == 8)
+        proxy.answer(READONLY, commands=WRITES)
+        assert worker.stop() == 0, worker.log()
+    assert list(scratch.iterdir()) == []
+
+
 def test_a_worker_can_be_stopped_while_redis_answers_with_errors(
     deployment: Deployment, catalog: SimpleNamespace
 ) -> None:
