@@ -1,30 +1,32 @@
-"""Whether an upstream's 2xx body is a usable answer, and what it says of tokens."""
+"""Whether an upstream's 2xx body is a usable answer, and what it says of tokens and of its cost."""
 
 from __future__ import annotations
 
 import functools
+from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from relaybatch.utf8 import invalid_utf8_at
+from routing.call import NOTHING_SAID, Used
+from routing.upstream_cost import upstream_cost_nanos
 
 if TYPE_CHECKING:
     from routing.adapters import Adapter
-    from routing.call import Tokens
 
 # Real ones have hundreds. A larger one is not made into values, which may take thirty times as much.
 MAX_USAGE_BYTES = 65_536
 
 
 class Unusable(Exception):  # noqa: N818 -- an upstream's fault, not ours
-    """The reason is a few words of ours and never part of the body. `tokens`: what was used all the same."""
+    """The reason is a few words of ours and never part of the body. `used`: what it says of use all the same."""
 
-    def __init__(self, reason: str, *, tokens: Tokens | None = None) -> None:
+    def __init__(self, reason: str, *, used: Used = NOTHING_SAID) -> None:
         super().__init__(reason)
         self.reason = reason
-        self.tokens = tokens
+        self.used = used
 
 
 class _Answer(msgspec.Struct):
@@ -32,24 +34,24 @@ class _Answer(msgspec.Struct):
     usage: Raw | UnsetType = UNSET
 
 
-def tokens_of_answer(body: bytes, adapter: Adapter) -> Tokens | None:
-    """The tokens that a usable answer reports, None where they cannot be told. Raises Unusable.
+def used_by_answer(body: bytes, adapter: Adapter) -> Used:
+    """What a usable answer reports of its use. Raises Unusable.
 
     Usable is a JSON object in UTF-8. It may hold what strict readers refuse but JSON allows: lone surrogates
     (escaped), NUL, integers of any size. An `error` without the shape's own fields is no answer.
     """
     answer = _read(body, adapter)
     if _is_given(answer.error) and not _has_fields(answer, adapter):
-        raise Unusable("an error in place of an answer", tokens=_tokens(answer, adapter))
-    return _tokens(answer, adapter)
+        raise Unusable("an error in place of an answer", used=_used(answer, adapter))
+    return _used(answer, adapter)
 
 
-def tokens_of_error(body: bytes, adapter: Adapter) -> Tokens | None:
+def used_by_error(body: bytes, adapter: Adapter) -> Used:
     """What an error reports to have used all the same; mostly nothing."""
     try:
-        return _tokens(_read(body, adapter), adapter)
+        return _used(_read(body, adapter), adapter)
     except Unusable:
-        return None
+        return NOTHING_SAID
 
 
 def _read(body: bytes, adapter: Adapter) -> _Answer:
@@ -97,11 +99,22 @@ def _has_fields(answer: _Answer, adapter: Adapter) -> bool:
     )
 
 
-def _tokens(answer: _Answer, adapter: Adapter) -> Tokens | None:
+def _used(answer: _Answer, adapter: Adapter) -> Used:
     if not isinstance(answer.usage, Raw) or len(answer.usage) > MAX_USAGE_BYTES:
-        return None
+        return NOTHING_SAID
     try:
-        usage: Any = msgspec.json.decode(answer.usage)
+        usage: Any = _USAGE.decode(answer.usage)
     except (msgspec.MsgspecError, RecursionError):
+        return NOTHING_SAID
+    return Used(tokens=adapter.usage(usage), upstream_cost_nanos=upstream_cost_nanos(usage))
+
+
+def _exact(written: str) -> Decimal | None:
+    """None for an exponent that no Decimal has."""
+    try:
+        return Decimal(written)
+    except InvalidOperation:
         return None
-    return adapter.usage(usage)
+
+
+_USAGE = msgspec.json.Decoder(float_hook=_exact)

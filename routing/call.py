@@ -105,6 +105,19 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
+class Used:
+    """What an answer says of its own use. `tokens` None: they cannot be told. `upstream_cost_nanos`: in nano-dollars,
+    what the upstream says that the call cost, None where it says nothing.
+    """
+
+    tokens: Tokens | None = None
+    upstream_cost_nanos: int | None = None
+
+
+NOTHING_SAID = Used()
+
+
+@dataclass(frozen=True, slots=True)
 class Priced:
     """A rate of a binding's pricing: nano-units of the currency per million tokens of `meter`."""
 
@@ -171,6 +184,7 @@ class Outcome:
     With a `postponement`, the failure is what it would be for a caller who doesn't wait. `key_refused`: the failure
     is the upstream's 401 or 403.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
+    `tokens`, `upstream_cost_nanos`: what its answer says, None where it says nothing.
     """
 
     target: Target
@@ -181,5 +195,6 @@ class Outcome:
     keys_tried: int = 0
     upstream_ms: int = 0
     tokens: Tokens | None = None
+    upstream_cost_nanos: int | None = None
     postponement: Postponement | None = None
     key_refused: KeyRefused | None = None

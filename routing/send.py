@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from routing.adapters import ADAPTERS, Adapter
-from routing.answers import Unusable, tokens_of_answer, tokens_of_error
-from routing.call import Outcome, Target, Tokens
+from routing.answers import Unusable, used_by_answer, used_by_error
+from routing.call import NOTHING_SAID, Outcome, Target
 from routing.exchange import Interrupted, NotConnected, Reply, Request, post
 from routing.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
 from routing.faults import reach
@@ -72,7 +72,7 @@ class _Attempt:
         self.status = 0
         self.requests = 0
         self.upstream_seconds = 0.0
-        self.tokens: Tokens | None = None
+        self.used = NOTHING_SAID
         self.key_refused: KeyRefused | None = None
 
     def run(self) -> bytes:
@@ -90,7 +90,7 @@ class _Attempt:
         try:
             return self._over_choices(route, model)
         finally:
-            self.passage.leave(self.tokens)
+            self.passage.leave(self.used.tokens)
             self.key_refused = self.passage.key_refused
 
     def _over_choices(self, route: Route, model: str) -> bytes:
@@ -161,22 +161,25 @@ class _Attempt:
         finally:
             self.upstream_seconds += time.monotonic() - began
             self.requests += trip.sent
+            if trip.sent:
+                # What an earlier key's refusal said is no word of this request's.
+                self.used = NOTHING_SAID
             self.passage.sent = self.passage.sent or trip.sent
         reach("after_send")
         self.status = reply.status
         return reply
 
     def _judge(self, reply: Reply, adapter: Adapter) -> Failure | None:
-        """None for a usable answer. Notes the tokens, which failed calls may have used as well."""
+        """None for a usable answer. Notes what was used, which failed calls may have as well."""
         if reply.status and not 200 <= reply.status < 300:
-            self.tokens = tokens_of_error(reply.body, adapter)
+            self.used = used_by_error(reply.body, adapter)
             return _status_failure(reply)
         if reply.flaw:
             return _unreadable(reply, reply.flaw)
         try:
-            self.tokens = tokens_of_answer(reply.body, adapter)
+            self.used = used_by_answer(reply.body, adapter)
         except Unusable as unusable:
-            self.tokens = unusable.tokens
+            self.used = unusable.used
             return _unreadable(reply, unusable.reason)
         return None
 
@@ -191,7 +194,8 @@ class _Attempt:
             sent=self.requests > 0,
             keys_tried=self.requests,
             upstream_ms=round(self.upstream_seconds * 1000),
-            tokens=self.tokens,
+            tokens=self.used.tokens,
+            upstream_cost_nanos=self.used.upstream_cost_nanos,
             postponement=postponement,
             key_refused=self.key_refused,
         )

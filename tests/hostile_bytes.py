@@ -21,7 +21,7 @@ from batches.dialects.wire import read_wire
 from batches.retry import read_selection
 from relaybatch.errors import ApiError
 from routing.adapters import ADAPTERS
-from routing.answers import Unusable, tokens_of_answer
+from routing.answers import Unusable, used_by_answer
 from routing.call import Line
 from routing.exchange import Request, post
 from routing.failures import CallFailed
@@ -254,7 +254,7 @@ def answer_rows() -> list[Row]:
 
 def tokens(body: bytes) -> str:
     try:
-        found = tokens_of_answer(body, ADAPTERS["openai"])
+        found = used_by_answer(body, ADAPTERS["openai"]).tokens
     except Unusable as unusable:
         return unusable.reason
     return f"{found.input} {found.output}" if found else "unknown"
@@ -318,7 +318,7 @@ def exchanged(answer: bytes) -> str:
     reply = post(request, trip=trip, max_bytes=4 * SIZE, trust_env_proxies=False)
     if reply.flaw or reply.status != 200:
         return f"{reply.status} {reply.flaw or len(reply.body)}"
-    return f"{reply.status} {tokens_of_answer(reply.body, ADAPTERS['openai']) or 'unknown'}"
+    return f"{reply.status} {used_by_answer(reply.body, ADAPTERS['openai']).tokens or 'unknown'}"
 
 
 def _serve(listener: socket.socket, answer: bytes) -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.adapters.shape import MAX_COUNT, Adapter, count, mapping, part, renamed, under
+from routing.adapters.shape import MAX_COUNT, Adapter, believable, count, mapping, part, renamed, under
 from routing.call import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 VERSION = "2023-06-01"
+METERS = frozenset({"input", "cache_read", "cache_write", "output", "cache_write_5m", "cache_write_1h"})
 
 
 def headers(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:
@@ -31,13 +32,15 @@ def usage(reported: Any) -> Tokens | None:
     if written is None:
         written = min(short + long, MAX_COUNT)
     short = min(short, written)
-    return Tokens(
-        input=prompt,
-        output=completion,
-        cache_read=part(counts.get("cache_read_input_tokens"), of=MAX_COUNT),
-        cache_write=written,
-        cache_write_5m=short,
-        cache_write_1h=min(long, written - short),
+    return believable(
+        Tokens(
+            input=prompt,
+            output=completion,
+            cache_read=part(counts.get("cache_read_input_tokens"), of=MAX_COUNT),
+            cache_write=written,
+            cache_write_5m=short,
+            cache_write_1h=min(long, written - short),
+        )
     )
 
 
@@ -47,5 +50,6 @@ ADAPTER = Adapter(
     headers=headers,
     body=renamed,
     usage=usage,
+    meters=METERS,
     answer_fields=frozenset({"content"}),
 )

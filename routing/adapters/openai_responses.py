@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from routing.adapters.shape import Adapter, bearer, count, mapping, part, renamed, under
-from routing.call import Tokens
+from routing.adapters.inclusive import METERS, InclusiveCounts, inclusive_tokens
+from routing.adapters.shape import Adapter, bearer, count, mapping, renamed, under
+
+if TYPE_CHECKING:
+    from routing.call import Tokens
 
 
 def usage(reported: Any) -> Tokens | None:
-    """`input_tokens` includes the cached ones, `output_tokens` the reasoning."""
+    """`input_tokens` includes what the cache read and wrote, `output_tokens` the reasoning."""
     counts = mapping(reported)
     prompt, completion = count(counts.get("input_tokens")), count(counts.get("output_tokens"))
     if prompt is None or completion is None:
         return None
-    cached = part(mapping(counts.get("input_tokens_details")).get("cached_tokens"), of=prompt)
-    reasoning = mapping(counts.get("output_tokens_details")).get("reasoning_tokens")
-    return Tokens(
-        input=prompt - cached,
-        cache_read=cached,
-        output=completion,
-        reasoning=part(reasoning, of=completion),
+    details = mapping(counts.get("input_tokens_details"))
+    return inclusive_tokens(
+        InclusiveCounts(
+            prompt=prompt,
+            completion=completion,
+            cached=details.get("cached_tokens"),
+            written=details.get("cache_write_tokens"),
+            reasoning=mapping(counts.get("output_tokens_details")).get("reasoning_tokens"),
+            total=counts.get("total_tokens"),
+        )
     )
 
 
@@ -30,5 +36,6 @@ ADAPTER = Adapter(
     headers=bearer,
     body=renamed,
     usage=usage,
+    meters=METERS,
     answer_fields=frozenset({"output"}),
 )

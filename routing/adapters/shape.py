@@ -32,7 +32,8 @@ class Headers(Protocol):
 class Adapter:
     """`path`: the host's base URL to the URL of a call. `headers`: what authenticates, and what the vendor wants.
     `body`: the caller's bytes to the upstream's. `usage`: the answer's `usage` value, however odd, to tokens, or
-    None where they cannot be told; it never raises.
+    None where they cannot be told; it never raises. `meters`: all that `usage` can count, wholes and parts; a price
+    list without one of the wholes leaves calls unpriced.
 
     `answer_fields`: an answer with an `error` and none of these is an error, whatever its status says.
     """
@@ -42,6 +43,7 @@ class Adapter:
     headers: Headers
     body: Body
     usage: Callable[[Any], Tokens | None]
+    meters: frozenset[str]
     answer_fields: frozenset[str]
 
 
@@ -77,3 +79,9 @@ def count(value: Any) -> int | None:
 def part(value: Any, *, of: int) -> int:
     """A detail of a count. Vendors leave it out or write null: 0. It is never more than its whole."""
     return min(count(value) or 0, of)
+
+
+def believable(tokens: Tokens) -> Tokens | None:
+    """None where no bigint holds the sum: what is counted is also added up."""
+    total = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
+    return tokens if total <= MAX_COUNT else None
