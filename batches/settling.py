@@ -134,8 +134,7 @@ def _finish_alone(claim: Claim, settlement: Settlement) -> bool:
 def _keep_late_usage(claim: Claim, settlement: Settlement) -> bool:
     """Always false: the item was not settled by this call."""
     event = settlement.event
-    used_tokens = event is not None and bool(event.input or event.output)
-    if event and used_tokens and not UsageEvent.objects.filter(id=event.id).exists():
+    if event and event.used_something and not UsageEvent.objects.filter(id=event.id).exists():
         _record_late(claim.batch_id, event.as_late())
     return False
 

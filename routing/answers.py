@@ -100,13 +100,16 @@ def _has_fields(answer: _Answer, adapter: Adapter) -> bool:
 
 
 def _used(answer: _Answer, adapter: Adapter) -> Used:
-    if not isinstance(answer.usage, Raw) or len(answer.usage) > MAX_USAGE_BYTES:
+    if not isinstance(answer.usage, Raw):
         return NOTHING_SAID
+    if len(answer.usage) > MAX_USAGE_BYTES:
+        return Used(is_told=True)
     try:
         usage: Any = _USAGE.decode(answer.usage)
     except (msgspec.MsgspecError, RecursionError):
-        return NOTHING_SAID
-    return Used(tokens=adapter.usage(usage), upstream_cost_nanos=upstream_cost_nanos(usage))
+        return Used(is_told=True)
+    cost = upstream_cost_nanos(usage)
+    return Used(tokens=adapter.usage(usage), upstream_cost_nanos=cost, is_told=bool(usage))
 
 
 def _exact(written: str) -> Decimal | None:

@@ -106,12 +106,15 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """What an answer says of its own use. `tokens` None: they cannot be told. `upstream_cost_nanos`: in nano-dollars,
-    what the upstream says that the call cost, None where it says nothing.
+    """What an answer says of its own use. `is_told`: something, and be it nothing that can be counted.
+
+    `tokens` None: they cannot be told. `upstream_cost_nanos`: in nano-dollars, what the upstream says that the call
+    cost, None where it says nothing.
     """
 
     tokens: Tokens | None = None
     upstream_cost_nanos: int | None = None
+    is_told: bool = False
 
 
 NOTHING_SAID = Used()
@@ -184,7 +187,7 @@ class Outcome:
     With a `postponement`, the failure is what it would be for a caller who doesn't wait. `key_refused`: the failure
     is the upstream's 401 or 403.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
-    `tokens`, `upstream_cost_nanos`: what its answer says, None where it says nothing.
+    `tokens`, `upstream_cost_nanos`, `use_is_told`: what its answer says, see `Used`.
     """
 
     target: Target
@@ -196,5 +199,6 @@ class Outcome:
     upstream_ms: int = 0
     tokens: Tokens | None = None
     upstream_cost_nanos: int | None = None
+    use_is_told: bool = False
     postponement: Postponement | None = None
     key_refused: KeyRefused | None = None

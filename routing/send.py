@@ -196,6 +196,7 @@ class _Attempt:
             upstream_ms=round(self.upstream_seconds * 1000),
             tokens=self.used.tokens,
             upstream_cost_nanos=self.used.upstream_cost_nanos,
+            use_is_told=self.used.is_told,
             postponement=postponement,
             key_refused=self.key_refused,
         )

@@ -81,8 +81,15 @@ class EventDraft:
     cache_write_1h: int | None
     currency: str
     cost_nanos: int | None
+    upstream_cost_nanos: int | None
     cost_breakdown: Mapping[str, int]
     pricing: str
+
+    @property
+    def used_something(self) -> bool:
+        """Some tokens, something that the upstream says it cost, or an answer that does not say how much."""
+        used = (self.input, self.cache_read, self.cache_write, self.output, self.upstream_cost_nanos)
+        return any(used) or (self.input is None and 200 <= self.status < 300)
 
     def as_late(self) -> EventDraft:
         """Of a worker that had been declared lost: its tokens and cost count, its request does not."""
@@ -93,7 +100,8 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
     """The event of one counted attempt, priced; also of one that failed before anything was sent (status 0).
 
     Where nothing was sent, or what was sent was refused without a word of usage, nothing was used: no tokens, cost
-    0. Where any other call has no usage (2xx, lost, cut, timed out), its tokens are unknown and the event unpriced.
+    0. Where any other call has no usage (2xx, lost, cut, timed out), or one that cannot be counted, its tokens are
+    unknown and the event unpriced.
     """
     tokens = _known_tokens(outcome)
     cost = price(tokens=tokens, prices=_prices_here(outcome.target.prices))
@@ -119,6 +127,7 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         credential_id=caller.credential_id,
         currency=settings.RELAY_CURRENCY,
         cost_nanos=cost.cost_nanos,
+        upstream_cost_nanos=outcome.upstream_cost_nanos,
         cost_breakdown=cost.breakdown,
         pricing=_pricing_name(outcome.target.prices),
         **_names(outcome.target),
@@ -132,7 +141,7 @@ def _within(value: int, most: int) -> int:
 
 def _known_tokens(outcome: Outcome) -> Tokens | None:
     tokens = outcome.tokens
-    if not outcome.sent or (tokens is None and _was_refused(outcome)):
+    if not outcome.sent or (tokens is None and not outcome.use_is_told and _was_refused(outcome)):
         return NO_TOKENS
     if tokens is None or any(getattr(tokens, meter) > MOST_TOKENS for meter in METERS):
         return None

@@ -123,6 +123,8 @@ class UsageEvent(models.Model):
     cache_write_1h = models.BigIntegerField(null=True)
     currency = models.CharField(max_length=3)
     cost_nanos = models.BigIntegerField(null=True)
+    # What the upstream says, in nano-dollars whatever `currency` is; never added up.
+    upstream_cost_nanos = models.BigIntegerField(null=True)
     cost_breakdown = models.JSONField(default=dict)
     pricing = models.CharField(max_length=220, blank=True, default="")
 

@@ -20,7 +20,8 @@ CSV_FIELDS = (
     *("id", "at", "owner", "late", "currency", "source", "batch_id", "item_idx", "custom_id", "attempt"),
     *("status", "error_kind", "duration_ms", "upstream_ms", "keys_tried", "requested_model", "model"),
     *("provider", "host", "host_key", "adapter", "policy", "project", "team", "principal_kind"),
-    *("principal_id", "credential_kind", "credential_id", *METERS, "cost_nanos", "cost_breakdown", "pricing"),
+    *("principal_id", "credential_kind", "credential_id", *METERS, "cost_nanos", "upstream_cost_nanos"),
+    *("cost_breakdown", "pricing"),
 )
 # What a spreadsheet would take for a formula, and what it may skip before one.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
@@ -42,7 +43,7 @@ def shown_tokens(counts: Mapping[str, int | None]) -> dict[str, int]:
 
 
 def event_json(event: UsageEvent) -> dict[str, Any]:
-    """`tokens` and `cost_nanos` are null where they are unknown, which is not 0."""
+    """`tokens`, `cost_nanos` and `upstream_cost_nanos` are null where they are unknown, which is not 0."""
     counts = {meter: getattr(event, meter) for meter in METERS}
     return {
         "id": str(event.id),
@@ -75,6 +76,7 @@ def event_json(event: UsageEvent) -> dict[str, Any]:
         "credential_id": event.credential_id,
         "tokens": None if event.input is None else shown_tokens(counts),
         "cost_nanos": event.cost_nanos,
+        "upstream_cost_nanos": event.upstream_cost_nanos,
         "cost_breakdown": event.cost_breakdown,
         "pricing": event.pricing,
     }

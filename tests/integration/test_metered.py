@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import uuid
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -74,6 +75,25 @@ def test_an_attempt_that_was_refused_without_usage_cost_nothing(
 
 
 @pytest.mark.parametrize(
+    ("usage", "cost"),
+    [
+        (None, 0),
+        ({}, 0),
+        ({"prompt_tokens": 0, "completion_tokens": 0}, 0),
+        ({"prompt_tokens": None, "completion_tokens": 5}, None),
+        ({"prompt_tokens": 12.0, "completion_tokens": 5}, None),
+        ({"cost": 0.25}, None),
+    ],
+)
+def test_a_refusal_that_tells_of_use_in_no_way_we_can_count_is_unpriced(
+    upstream: Upstream, catalog: SimpleNamespace, usage: Any, cost: int | None
+) -> None:
+    upstream.script(answers.json({"error": "no", "usage": usage}, status=400))
+    event = metered(call_of(catalog)).event
+    assert (event.status, event.error_kind, event.cost_nanos) == (400, "upstream_status", cost)
+
+
+@pytest.mark.parametrize(
     ("answer", "error_kind"),
     [
         (answers.json({"choices": []}), ""),
@@ -97,6 +117,44 @@ def test_a_time_out_after_another_key_was_refused_is_unpriced(upstream: Upstream
     upstream.script(answers.status(429), answers.hang())
     event = metered(call_of(two, seconds=0.5)).event
     assert (event.error_kind, event.keys_tried, event.cost_nanos) == ("timeout", 2, None)
+
+
+def test_what_a_refused_key_said_of_its_use_is_no_price_of_a_call_that_then_timed_out(
+    upstream: Upstream,
+) -> None:
+    two = make_catalog(upstream.url, host_key_values=("one", "two"))
+    said = {"prompt_tokens": 10, "completion_tokens": 5, "cost": 0.5}
+    upstream.script(answers.json({"error": "no", "usage": said}, status=429), answers.hang())
+    event = metered(call_of(two, seconds=0.5)).event
+    assert (event.error_kind, event.keys_tried) == ("timeout", 2)
+    assert (event.input, event.cost_nanos, event.upstream_cost_nanos) == (None, None, None)
+
+
+@pytest.mark.parametrize("reason", ["cancelled", "worker_lost"])
+def test_a_call_that_is_cut_while_it_is_out_is_unpriced(
+    upstream: Upstream, catalog: SimpleNamespace, reason: str
+) -> None:
+    upstream.script(answers.hang())
+    call = call_of(catalog)
+    with ThreadPoolExecutor(1) as threads:
+        cut = threads.submit(cut_once_out, upstream, call, reason)
+        event = metered(call).event
+        cut.result(timeout=20)
+    assert (event.error_kind, event.status, event.cost_nanos) == (reason, 0, None)
+
+
+def cut_once_out(upstream: Upstream, call: Call, reason: str) -> None:
+    upstream.wait_for(lambda up: up.inside == 1)
+    call.line.cut(reason)
+
+
+def test_a_meter_without_a_rate_makes_the_event_unpriced(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 5, "prompt_tokens_details": {"cache_write_tokens": 4}}
+    upstream.script(answers.json({"choices": [], "usage": usage}))
+    event = metered(call_of(catalog)).event
+    assert (event.cache_write, event.cost_nanos, event.cost_breakdown) == (4, None, {})
 
 
 def test_usage_beyond_belief_in_a_refusal_is_unpriced(upstream: Upstream, catalog: SimpleNamespace) -> None:

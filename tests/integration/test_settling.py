@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -45,10 +46,11 @@ def claims_of(batch: Batch) -> list[Claim]:
     return [claim for claim in claims if claim]
 
 
-def event_of(claim: Claim) -> EventDraft:
+def event_of(claim: Claim, **reported: Any) -> EventDraft:
     from batches.attempts import facts_of
 
-    outcome = Outcome(target=Target(), status=200, sent=True, tokens=Tokens(input=5, output=7))
+    said: dict[str, Any] = {"status": 200, "tokens": Tokens(input=5, output=7)} | reported
+    outcome = Outcome(target=Target(), sent=True, **said)
     return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=3)
 
 
@@ -98,6 +100,33 @@ def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNam
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.error_code, item.response_length) == ("discarded", "worker_lost", None)
     assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
+
+
+REFUSED = Failure("upstream_status", "upstream status 500", retryable=True)
+
+
+@pytest.mark.parametrize(
+    ("reported", "late"),
+    [
+        ({"tokens": Tokens(input=0, output=0, cache_read=9)}, 1),
+        ({"tokens": Tokens(input=0, output=0, cache_write=9)}, 1),
+        ({"tokens": None, "upstream_cost_nanos": 7, "status": 500, "failure": REFUSED}, 1),
+        ({"tokens": None}, 1),
+        ({"tokens": None, "status": 500, "failure": REFUSED}, 0),
+        ({"tokens": None, "status": 0, "failure": Failure("worker_lost", "worker lost")}, 0),
+    ],
+)
+def test_whatever_a_lost_workers_call_used_is_kept_as_late(
+    catalog: SimpleNamespace, reported: dict[str, Any], late: int
+) -> None:
+    batch = submit(catalog)
+    claim = claims_of(batch)[0]
+    assert settle(claim, lost(claim))
+    assert not settle(claim, replace(completed(claim), event=event_of(claim, **reported)))
+    events = UsageEvent.objects.filter(late=True)
+    assert events.count() == late
+    assert [event.upstream_cost_nanos for event in events] == [reported.get("upstream_cost_nanos")] * late
+    assert not compare().differences
 
 
 def test_late_usage_of_a_batch_that_is_gone_leaves_it_no_total(catalog: SimpleNamespace) -> None:

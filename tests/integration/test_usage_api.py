@@ -79,6 +79,7 @@ def test_an_event_shows_these_fields_and_no_others(caller: SimpleNamespace) -> N
                 "credential_id": made.credential_id,
                 "tokens": {"input": 60, "cache_read": 40, "cache_write": 0, "output": 50},
                 "cost_nanos": 540_000,
+                "upstream_cost_nanos": None,
                 "cost_breakdown": {"input": 120_000, "cache_read": 20_000, "output": 400_000},
                 "pricing": "plain@3",
             }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.answers import used_by_answer
+from routing.answers import used_by_answer, used_by_error
 from routing.call import Priced, PriceList, Tokens
 from usage.meters import METERS, WHOLES
 from usage.pricing import price
@@ -313,10 +313,24 @@ def test_a_cost_is_kept_where_the_tokens_are_unknown() -> None:
     assert cost_of('"cost": 0.25', counts='"prompt_tokens": null') == 250_000_000
 
 
-@pytest.mark.parametrize("usage", ["null", "[]", '"x"', "1", "[[[[]]]]"])
-def test_a_usage_of_another_form_says_nothing(usage: str) -> None:
-    used = used_by_answer(f'{{"choices": [], "usage": {usage}}}'.encode(), ADAPTERS["openai"])
-    assert (used.tokens, used.upstream_cost_nanos) == (None, None)
+@pytest.mark.parametrize(
+    ("usage", "is_told"),
+    [
+        ("null", False),
+        ("[]", False),
+        ("{}", False),
+        ('""', False),
+        ('"x"', True),
+        ("1", True),
+        ("[[[[]]]]", True),
+        ('{"prompt_tokens": ' + "9" * 5_000 + "}", True),
+        ('{"note": "' + "x" * 70_000 + '"}', True),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_a_usage_of_another_form_counts_nothing_and_is_not_taken_for_none(usage: str, is_told: bool) -> None:
+    used = used_by_error(f'{{"error": "no", "usage": {usage}}}'.encode(), ADAPTERS["openai"])
+    assert (used.tokens, used.upstream_cost_nanos, used.is_told) == (None, None, is_told)
 
 
 # One usage with all that a shape can say: what an adapter names is exactly what comes out of it.

@@ -29,7 +29,7 @@ _COLUMNS = (
     *("requested_model", "model", "provider", "host", "host_key", "adapter"),
     *("policy", "project", "team", "principal_kind", "principal_id", "credential_kind", "credential_id"),
     *("input", "cache_read", "cache_write", "output", "reasoning", "cache_write_5m", "cache_write_1h"),
-    *("cost", "cost_breakdown", "pricing"),
+    *("cost", "upstream_cost", "cost_breakdown", "pricing"),
 )
 
 
@@ -99,6 +99,11 @@ class UsageEventPage(LargeListPage):
         return (
             "unpriced" if event.cost_nanos is None else f"{shown_amount(event.cost_nanos)} {event.currency}"
         )
+
+    @admin.display(description="cost, as the upstream says")
+    def upstream_cost(self, event: UsageEvent) -> str:
+        said = event.upstream_cost_nanos
+        return "-" if said is None else f"{shown_amount(said)} USD"
 
     @admin.display(description="ms")
     def duration(self, event: UsageEvent) -> str:
