@@ -30,6 +30,8 @@ NAMES = {
     "credential_id": "credential_id",
     "error_kind": "error_kind",
 }
+# What summaries and series can be grouped by.
+GROUPS = NAMES | {"status": "status"}
 SOURCES = ("batch", "live")
 STATUS_CLASSES = {f"{digit}xx": digit for digit in range(6)}
 FILTERS = (*NAMES, "status", "status_class", "since", "from", "to")
@@ -80,7 +82,7 @@ class EventsQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQuery:
-    """`groups`: names from `NAMES`. `start` and `end` are what the answer says; `interval` is a series' alone."""
+    """`groups`: names from `GROUPS`. `start` and `end` are what the answer says; `interval` is a series' alone."""
 
     filter: EventFilter
     groups: tuple[str, ...]
@@ -171,7 +173,7 @@ def _shown_end(wanted: EventFilter, *, now: datetime) -> datetime:
 
 
 def _groups(query: Parameters) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(query.choices("group_by", among=NAMES)))
+    return tuple(dict.fromkeys(query.choices("group_by", among=GROUPS)))
 
 
 def _accepted_format(request: HttpRequest) -> str:

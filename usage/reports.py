@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from relaybatch.errors import InvalidRequest
-from usage.filters import NAMES
+from usage.filters import GROUPS
 from usage.meters import METERS
 from usage.representation import shown_time, shown_tokens
 
@@ -22,14 +22,14 @@ ROWS_MOST = 10_000
 def summary(events: UsageEventQuerySet, *, query: ReportQuery) -> dict[str, Any]:
     """A row a group, the dearest first; without groups one row, also of no events."""
     matching = events.matching(query.filter)
-    columns = [NAMES[name] for name in query.groups]
+    columns = [GROUPS[name] for name in query.groups]
     rows = matching.summed(columns, limit=ROWS_MOST + 1) if columns else [matching.sum()]
     return _answer([_group(row, query) | _sums(row) for row in _bounded(rows)], query=query)
 
 
 def timeseries(events: UsageEventQuerySet, *, query: ReportQuery) -> dict[str, Any]:
     """A row a group with its points, oldest first; an interval without events has no point."""
-    columns = [NAMES[name] for name in query.groups]
+    columns = [GROUPS[name] for name in query.groups]
     matching = events.matching(query.filter)
     points = _bounded(matching.summed_by_time(columns, interval=query.interval, limit=ROWS_MOST + 1))
     series = [
@@ -55,7 +55,7 @@ def _bounded(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _group(row: Mapping[str, Any], query: ReportQuery) -> dict[str, Any]:
     """An empty name reads as null for a batch that there is none of, and as "" for what was never resolved."""
-    group = {name: row[NAMES[name]] for name in query.groups}
+    group = {name: row[GROUPS[name]] for name in query.groups}
     if group.get("batch_id") == "":
         group["batch_id"] = None
     return {"group": group}

@@ -6,7 +6,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
-from usage.filters import INTERVALS, NAMES, PAGE_MOST, POINTS_MOST, SOURCES, STATUS_CLASSES
+from usage.filters import GROUPS, INTERVALS, NAMES, PAGE_MOST, POINTS_MOST, SOURCES, STATUS_CLASSES
 
 _FILTERS = [
     *(
@@ -20,7 +20,7 @@ _FILTERS = [
     OpenApiParameter("from", OpenApiTypes.DATETIME, description="Included."),
     OpenApiParameter("to", OpenApiTypes.DATETIME, description="Not included."),
 ]
-_GROUP_BY = OpenApiParameter("group_by", str, description=f"One or more of {', '.join(NAMES)}.")
+_GROUP_BY = OpenApiParameter("group_by", str, description=f"One or more of {', '.join(GROUPS)}.")
 
 EVENTS = extend_schema(
     parameters=[

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from tests.integration.usage_calls import (
     BATCH,
 )
+from usage.filters import GROUPS
 from usage.models import UsageEvent
 
 pytestmark = pytest.mark.django_db
@@ -45,3 +47,23 @@ def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index
     assert f"Index Scan using {index} " in plan
     assert "newest" not in index or "Sort" not in plan
     assert all(re.search(rf"Index Cond: \(+{column}\b", plan) for column in columns), plan
+
+
+@pytest.mark.parametrize("group", GROUPS.values())
+@pytest.mark.parametrize(
+    ("owner", "index"),
+    [({}, "usage_event_newest"), ({"owner": "owner-a"}, "usage_event_owner_newest")],
+)
+def test_a_summary_of_any_group_reads_its_stretch_of_time_alone(
+    group: str, owner: dict[str, str], index: str
+) -> None:
+    events = UsageEvent.objects.filter(**owner, at__gte=datetime.now(UTC) - timedelta(days=1))
+    with connection.cursor() as cursor, CaptureQueriesContext(connection) as asked:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
+        cursor.execute(IGNORE_OTHERS, [index])
+        events.summed([group], limit=10)
+        cursor.execute(f"EXPLAIN {asked.captured_queries[-1]['sql']}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert f"Index Scan using {index} " in plan
+    assert re.search(r"Index Cond: .*\bat >= ", plan), plan

@@ -16,7 +16,7 @@ from tests.integration.usage_calls import (
     owner_of,
     put_back,
 )
-from tests.integration.usage_rows import ANSWERED, TARGET, draft, unreadable
+from tests.integration.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import record, record_many
 
 if TYPE_CHECKING:
@@ -87,14 +87,37 @@ def test_a_summary_without_groups_is_one_row_even_of_nothing(caller: SimpleNames
         ("batch_id", [{"batch_id": "batch_a"}, {"batch_id": None}]),
         ("source,project", [{"source": "batch", "project": "search"}, {"source": "live", "project": ""}]),
         ("error_kind", [{"error_kind": ""}, {"error_kind": "model_not_found"}]),
+        ("status", [{"status": 200}, {"status": 0}]),
+        (
+            "status,error_kind",
+            [{"status": 200, "error_kind": ""}, {"status": 0, "error_kind": "model_not_found"}],
+        ),
     ],
 )
-def test_groups(group_by: str, groups: list[dict[str, str | None]], caller: SimpleNamespace) -> None:
+def test_groups(group_by: str, groups: list[dict[str, str | int | None]], caller: SimpleNamespace) -> None:
     owner = owner_of(caller)
     live = draft(owner=owner, source="live", batch_id=None, item_idx=None, outcome=NOWHERE)
     record_many([draft(owner=owner, public_batch_id="batch_a"), live])
     rows = body(SUMMARY, caller.headers, {"group_by": group_by})["rows"]
     assert [row["group"] for row in rows] == groups
+
+
+GROUPS = (
+    *("source", "model", "provider", "host", "policy", "project", "team", "principal_id", "credential_id"),
+    *("status", "error_kind", "batch_id"),
+)
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_every_name_groups_a_summary_and_a_series_and_narrows_both(
+    name: str, caller: SimpleNamespace, admin_token: dict[str, str]
+) -> None:
+    record_many([draft(owner=owner_of(caller)), draft(owner="another")])
+    (own,) = body(SUMMARY, caller.headers, {"group_by": name})["rows"]
+    value = own["group"][name]
+    for route in (ALL["summary"], ALL["series"]):
+        rows = body(route, admin_token, {"group_by": name, name: value})["rows"]
+        assert [row["group"] for row in rows] == [{name: value}]
 
 
 def test_a_batchs_summary_reaches_back_to_its_beginning(caller: SimpleNamespace) -> None:
@@ -142,6 +165,13 @@ def test_a_series_has_a_row_for_each_group(
         rows = body(ALL["series"], admin_token, {"interval": "1d", "group_by": "model"})["rows"]
     assert [row["group"] for row in rows] == [{"model": "gpt-4o"}, {"model": "other"}]
     assert [[point["requests"] for point in row["points"]] for row in rows] == [[2], [1]]
+
+
+def test_a_series_is_grouped_by_status_and_none_answered_is_one(admin_token: dict[str, str]) -> None:
+    record_many([draft(), draft(outcome=refused()), draft(outcome=NOWHERE)])
+    rows = body(ALL["series"], admin_token, {"interval": "1d", "group_by": "status"})["rows"]
+    assert [row["group"] for row in rows] == [{"status": 0}, {"status": 200}, {"status": 429}]
+    assert [[point["requests"] for point in row["points"]] for row in rows] == [[1], [1], [1]]
 
 
 def test_a_series_of_nothing_has_no_points(admin_token: dict[str, str]) -> None:
