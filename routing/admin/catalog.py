@@ -12,6 +12,7 @@ from django.db.models import F
 from routing.adapters import ADAPTERS
 from routing.admin.checked import CheckedForm, CheckedFormSet
 from routing.admin.named import NamedPage, RowsInline
+from routing.admin.price_gaps import WarnsOfPriceGaps
 from routing.admin.typed import AnyModelForm
 from routing.amounts import shown_amount
 from routing.catalog.forms import base_url, nanos
@@ -20,6 +21,7 @@ from routing.models import Alias, Binding, Host, Model, Pricing, Provider, Rate
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from django.db.models import QuerySet
     from django.http import HttpRequest
 
 
@@ -130,14 +132,17 @@ class ModelForm(CheckedForm):
 
 
 @admin.register(Model)
-class ModelPage(NamedPage):
+class ModelPage(WarnsOfPriceGaps):
     form = ModelForm
-    fields = ("name", "provider", "enabled")
+    fields = ("name", "provider", "enabled", "unpriced")
     list_display = ("name", "provider", "enabled")
     list_filter = ("enabled", "provider")
     list_select_related = ("provider",)
     autocomplete_fields = ("provider",)
     inlines = (AliasInline, BindingInline)
+
+    def bindings_of(self, row: Model) -> QuerySet[Binding]:
+        return Binding.objects.filter(model=row)
 
 
 class RateForm(AnyModelForm):
@@ -187,16 +192,19 @@ class PricingForm(CheckedForm):
 
 
 @admin.register(Pricing)
-class PricingPage(NamedPage):
+class PricingPage(WarnsOfPriceGaps):
     form = PricingForm
-    fields = ("name", "currency", "version", "enabled")
-    readonly_fields = ("version",)
+    fields = ("name", "currency", "version", "enabled", "unpriced")
+    readonly_fields = ("version", "unpriced")
     list_display = ("name", "currency", "version", "enabled")
     inlines = (RateInline,)
     instead_of_deleting = (
         "Without these prices, and also while they are disabled, what is called by the bindings below has no price "
         "and counts for no allowance. Give them other prices first."
     )
+
+    def bindings_of(self, row: Pricing) -> QuerySet[Binding]:
+        return Binding.objects.filter(pricing=row)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
         return {"currency": settings.RELAY_CURRENCY, **super().get_changeform_initial_data(request)}

@@ -11,6 +11,7 @@ from routing.catalog.changes import Change
 from routing.catalog.columns import Children, Reference
 from routing.catalog.document import read_document
 from routing.catalog.fields import Reading
+from routing.catalog.price_gaps import price_gaps
 from routing.catalog.problems import CatalogRefused, Problem
 from routing.catalog.pruning import prune_rows
 from routing.catalog.reading import Wanted, read_rows
@@ -19,23 +20,34 @@ from routing.catalog.schema import KINDS, Kind, StoredField
 from routing.secrets import SecretError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from routing.catalog.columns import Rows
 
 
-def apply_catalog(path: Path, *, dry_run: bool = False, prune: bool = False) -> list[Change]:
+def _to_nobody(_: str) -> None:
+    return None
+
+
+def apply_catalog(
+    path: Path, *, dry_run: bool = False, prune: bool = False, warn: Callable[[str], None] = _to_nobody
+) -> list[Change]:
     """What the file changes, in order; empty the second time. Raises CatalogRefused, and then nothing changed.
 
     A field that the file leaves out has its default. Rows that it leaves out stay, unless `prune`. `dry_run` does
-    all of it and takes it back, so that it foretells every refusal of the database too.
+    all of it and takes it back, so that it foretells every refusal of the database too. `warn` is told where calls
+    will go unpriced, a sentence each.
     """
     reading = Reading()
     wanted = read_rows(read_document(path), reading)
     with transaction.atomic():
         _one_at_a_time()
         changes = _apply(wanted, reading, prune=prune)
+        gaps = price_gaps()
         transaction.set_rollback(dry_run)
+    for gap in gaps:
+        warn(gap)
     return changes
 
 

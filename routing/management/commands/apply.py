@@ -27,7 +27,7 @@ class Command(AnsweringCommand):
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         path, dry_run = options["file"], options["dry_run"]
         try:
-            changes = apply_catalog(path, dry_run=dry_run, prune=options["prune"])
+            changes = apply_catalog(path, dry_run=dry_run, prune=options["prune"], warn=self._warn)
         except CatalogRefused as refused:
             raise Problems([_words(path, problem) for problem in refused.problems]) from refused
         return {
@@ -37,6 +37,9 @@ class Command(AnsweringCommand):
                 for each in changes
             ],
         }
+
+    def _warn(self, words: str) -> None:
+        self.stderr.write(f"warning: {words}")
 
     def told(self, answer: Mapping[str, Any]) -> str:
         lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in answer["changes"]]

@@ -1,0 +1,33 @@
+"""Pages that say where calls would go unpriced: on the page, and again when it is saved."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import admin, messages
+
+from routing.admin.named import NamedPage
+from routing.catalog.price_gaps import price_gaps
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+    from django.http import HttpRequest
+
+    from routing.models import Binding
+
+
+class WarnsOfPriceGaps(NamedPage):
+    readonly_fields: ClassVar[Any] = ("unpriced",)
+
+    def bindings_of(self, row: Any) -> QuerySet[Binding]:
+        raise NotImplementedError
+
+    def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
+        super().save_related(request, form, formsets, change)
+        for gap in price_gaps(self.bindings_of(form.instance)):
+            messages.warning(request, gap)
+
+    @admin.display(description="left unpriced")
+    def unpriced(self, row: Any) -> str:
+        gaps = price_gaps(self.bindings_of(row)) if row.pk else []
+        return "\n".join(gaps) or "nothing"

@@ -1,0 +1,86 @@
+"""Where calls would go unpriced: what enabled bindings can report, and their price lists have no rate for.
+
+Whatever is unpriced counts for no allowance, so that an operator is told of it where prices are declared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+from routing.adapters import ADAPTERS
+from routing.catalog.problems import shown
+from routing.models import Binding, Rate
+from routing.models.catalog import Meter
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Iterable
+
+    from django.db.models import QuerySet
+
+MOST_NAMED = 5
+# Each belongs to a whole, whose rate prices it.
+PARTS = frozenset({Meter.REASONING, Meter.CACHE_WRITE_5M, Meter.CACHE_WRITE_1H})
+_MEND = "add a rate for each (0 if it costs nothing), or calls that report it are unpriced and count for no allowance"
+
+
+def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
+    """A sentence for each price list and adapter that do not fit, and one for bindings without a price list.
+
+    Of bindings that are enabled, on a host and of a model and a provider that are. A price list that is disabled
+    prices nothing, as if there was none. A part needs no rate of its own: its whole's prices it.
+    """
+    found = (Binding.objects.all() if bindings is None else bindings).filter(
+        enabled=True, host__enabled=True, model__enabled=True, model__provider__enabled=True
+    )
+    models: dict[tuple[uuid.UUID | None, str, str], list[str]] = defaultdict(list)
+    for binding in found.select_related("model", "pricing").order_by("model__name", "position"):
+        pricing = binding.pricing if binding.pricing and binding.pricing.enabled else None
+        key = (pricing.pk, pricing.name, binding.adapter) if pricing else (None, "", "")
+        models[key].append(binding.model.name)
+    rates = _meters_with_a_rate({key[0] for key in models} - {None})
+    unpriced = models.pop((None, "", ""), [])
+    gaps = [
+        _lacking(name, adapter, lacking, names)
+        for (pricing_id, name, adapter), names in sorted(models.items(), key=lambda entry: entry[0][1:])
+        if (lacking := _wholes_of(adapter) - rates[pricing_id])
+    ]
+    return gaps + ([_without_list(unpriced)] if unpriced else [])
+
+
+def _wholes_of(adapter: str) -> set[str]:
+    known = ADAPTERS.get(adapter)
+    return set(known.meters) - PARTS if known else set()
+
+
+def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID | None, set[str]]:
+    """That begins at 0 tokens: a tier above prices only what reaches it."""
+    found: dict[uuid.UUID | None, set[str]] = defaultdict(set)
+    for pricing_id, meter in Rate.objects.filter(pricing__in=pricing_ids, above_tokens=0).values_list(
+        "pricing_id", "meter"
+    ):
+        found[pricing_id].add(meter)
+    return found
+
+
+def _lacking(pricing: str, adapter: str, lacking: set[str], models: list[str]) -> str:
+    meters = ", ".join(meter for meter in Meter.values if meter in lacking)
+    return (
+        f"pricing {shown(pricing)} has no rate from 0 tokens on for {meters}, which the adapter {adapter} of "
+        f"{_named(models)} can report: {_MEND}"
+    )
+
+
+def _without_list(models: list[str]) -> str:
+    return (
+        f"bindings of {_named(models)} have no pricing, or a disabled one: their calls are unpriced and count for no "
+        "allowance; give them a pricing if they are to be counted"
+    )
+
+
+def _named(models: list[str]) -> str:
+    names = list(dict.fromkeys(models))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    word = "model" if len(names) == 1 else "models"
+    return f"{word} {', '.join(shown(name) for name in names[:MOST_NAMED])}{more}"
