@@ -16,9 +16,9 @@ from routing.gate.passage import Passage
 from routing.gate.plan import encode_plan
 from routing.gate.redis import client
 from routing.gate.verdicts import GOOD
-from routing.recheck import forget, recheck
+from routing.recheck import Allowance, forget, recheck
 from routing.route import Choice, Rule, UsableKey
-from usage.included import is_spent
+from usage.included import why_closed
 from usage.ledger import SHARDS, month_scope
 from usage.meters import METERS
 
@@ -68,7 +68,7 @@ def _database_figures(caller: Caller) -> list[Figure]:
         forget()
         recheck(caller)
 
-    spent = partial(is_spent, project_id=caller.project_id, included_nanos=10**18)
+    allowed = partial(why_closed, project_id=caller.project_id, allowance=Allowance(nanos=10**18))
     kept = _microseconds(partial(recheck, caller))
     return [
         Figure(name="re-check of the caller, kept for 0.5 s", value=kept, unit="µs"),
@@ -82,7 +82,7 @@ def _database_figures(caller: Caller) -> list[Figure]:
             )
             for name, do, how_often in (
                 ("re-check of the caller, read anew", read_anew, ", twice a second for each caller"),
-                ("allowance, where the project has one", spent, ""),
+                ("allowance, where the project has one", allowed, ""),
             )
         ),
     ]

@@ -20,13 +20,21 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a project may use in a month, in nano-units. `unpriced_closes`: a call without a price ends it as well."""
+
+    nanos: int
+    unpriced_closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Standing:
     """Names for the usage event, as they are now; empty where there is none. And the project's allowance."""
 
     policy: str
     project: str
     team: str
-    included_nanos: int | None = None
+    allowance: Allowance | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +54,7 @@ class _Rows:
     team: str | None
     team_enabled: bool | None
     included_nanos: int | None
+    unpriced_closes: bool | None
     clock_ahead: timedelta
 
 
@@ -55,7 +64,7 @@ _rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
 # The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
 _SURROUNDINGS = """
        policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
-       project.included_nanos, clock_timestamp()
+       project.included_nanos, project.unpriced_closes, clock_timestamp()
   FROM (VALUES (1)) AS always
   LEFT JOIN routing_policy AS policy ON policy.id = %(policy)s
   LEFT JOIN routing_project AS project ON project.id = %(project)s
@@ -151,8 +160,14 @@ def _standing(rows: _Rows) -> Standing:
         policy=rows.policy or "",
         project=rows.project or "",
         team=rows.team or "",
-        included_nanos=rows.included_nanos,
+        allowance=_allowance(rows),
     )
+
+
+def _allowance(rows: _Rows) -> Allowance | None:
+    if rows.included_nanos is None:
+        return None
+    return Allowance(nanos=rows.included_nanos, unpriced_closes=bool(rows.unpriced_closes))
 
 
 def _load(caller: Caller) -> _Rows:

@@ -14,7 +14,9 @@ import psycopg
 from django.conf import settings
 from django.db import connection
 
+from routing.failures import Failure
 from routing.models import Project
+from routing.recheck import Allowance
 from usage.ledger import month_scope
 from usage.representation import shown_time
 
@@ -23,17 +25,20 @@ if TYPE_CHECKING:
 
 # In the path of every item whose project has an allowance: its rows are one scope's shards, however full the month.
 THIS_MONTH = f"""
-SELECT now(), coalesce(sum(cost_nanos), 0)
+SELECT now(), coalesce(sum(cost_nanos), 0), coalesce(sum(unpriced), 0)
 FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at="now()")}
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Month:
-    """A project's current month. Unpriced events add nothing to `used_nanos`: nobody knows what they cost."""
+    """A project's current month. `unpriced`: how many events add nothing to `used_nanos`, since nobody knows what
+    they cost.
+    """
 
     at: datetime
     used_nanos: int
+    unpriced: int
 
     @property
     def period(self) -> str:
@@ -46,14 +51,26 @@ class Month:
         return datetime(at.year + years, month + 1, 1, tzinfo=UTC)
 
 
-def is_spent(*, project_id: uuid.UUID | None, included_nanos: int | None) -> bool:
-    """Whether what is settled in the current month has reached the allowance. None = no limit, and no query.
+SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
+CLOSED = Failure(
+    "usage_limit_exceeded",
+    "the project's included usage is closed until the month ends (UTC): a call of it has no price, and "
+    "unpriced_closes is set. Its operator adds what the price list lacks, and lifts unpriced_closes to open it",
+)
+
+
+def why_closed(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> Failure | None:
+    """Why nothing further may be sent: what is settled in the current month has reached the allowance, or, where that
+    closes it, some of it has no price. No allowance = no limit, and no query.
 
     What is running now is not settled yet, so the month may end above its allowance by that much.
     """
-    if project_id is None or included_nanos is None:
-        return False
-    return this_month(project_id).used_nanos >= included_nanos
+    if project_id is None or allowance is None:
+        return None
+    month = this_month(project_id)
+    if month.used_nanos >= allowance.nanos:
+        return SPENT
+    return CLOSED if allowance.unpriced_closes and month.unpriced else None
 
 
 def this_month(project_id: uuid.UUID | None) -> Month:
@@ -61,8 +78,8 @@ def this_month(project_id: uuid.UUID | None) -> Month:
     connection.ensure_connection()
     # psycopg's own cursor, so that the server keeps the statement prepared.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        at, used = cursor.execute(THIS_MONTH, {"project": project_id}).fetchall()[0]
-    return Month(at=at, used_nanos=int(used))
+        at, used, unpriced = cursor.execute(THIS_MONTH, {"project": project_id}).fetchall()[0]
+    return Month(at=at, used_nanos=int(used), unpriced=int(unpriced))
 
 
 def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
@@ -70,16 +87,24 @@ def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
     which alone has a running total, `used_nanos` as well.
     """
     month = this_month(project_id)
-    included = None if project_id is None else _included_nanos(project_id)
+    allowance = None if project_id is None else _allowance(project_id)
     return {
         "period": month.period,
-        "included_nanos": included,
+        "included_nanos": allowance and allowance.nanos,
         "used_nanos": None if project_id is None else month.used_nanos,
-        "remaining_nanos": None if included is None else max(included - month.used_nanos, 0),
+        "remaining_nanos": allowance and _remaining_nanos(allowance, month),
         "currency": settings.RELAY_CURRENCY,
         "resets_at": shown_time(month.ends_at),
     }
 
 
-def _included_nanos(project_id: uuid.UUID) -> int | None:
-    return Project.objects.filter(id=project_id).values_list("included_nanos", flat=True).first()
+def _remaining_nanos(allowance: Allowance, month: Month) -> int:
+    if allowance.unpriced_closes and month.unpriced:
+        return 0
+    return max(allowance.nanos - month.used_nanos, 0)
+
+
+def _allowance(project_id: uuid.UUID) -> Allowance | None:
+    found = Project.objects.filter(id=project_id, included_nanos__isnull=False)
+    row = found.values_list("included_nanos", "unpriced_closes").first()
+    return row and Allowance(nanos=row[0] or 0, unpriced_closes=row[1])

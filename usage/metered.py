@@ -6,18 +6,15 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from routing.failures import Failure
 from routing.send import send
 from usage.events import draft_event
-from usage.included import is_spent
+from usage.included import why_closed
 
 if TYPE_CHECKING:
     from routing.call import Call, Outcome
+    from routing.failures import Failure
     from routing.recheck import Standing
     from usage.events import Attempt, EventDraft
-
-
-SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +26,12 @@ class Metered:
 
 
 def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
-    """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance is spent.
+    """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance has ended.
 
     `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
     only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
-    outcome = send(call, refusal=lambda: _spent(call, standing))
+    outcome = send(call, refusal=lambda: _refusal(call, standing))
     target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
     outcome = replace(outcome, target=target)
     duration_ms = int((time.monotonic() - started) * 1000)
@@ -42,6 +39,5 @@ def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: f
     return Metered(outcome=outcome, event=event)
 
 
-def _spent(call: Call, standing: Standing) -> Failure | None:
-    spent = is_spent(project_id=call.caller.project_id, included_nanos=standing.included_nanos)
-    return SPENT if spent else None
+def _refusal(call: Call, standing: Standing) -> Failure | None:
+    return why_closed(project_id=call.caller.project_id, allowance=standing.allowance)

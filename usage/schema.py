@@ -51,7 +51,8 @@ INCLUDED = extend_schema(
                 "period": {"type": "string", "example": "2026-11", "description": "The month, UTC."},
                 "included_nanos": _NANOS | {"description": "Null: no allowance."},
                 "used_nanos": _NANOS | {"description": "Null: the caller has no project."},
-                "remaining_nanos": _NANOS | {"minimum": 0, "description": "Null: no allowance."},
+                "remaining_nanos": _NANOS
+                | {"minimum": 0, "description": "Null: no allowance. 0: spent or closed."},
                 "currency": {"type": "string"},
                 "resets_at": {"type": "string", "format": "date-time"},
             },

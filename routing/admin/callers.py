@@ -40,6 +40,11 @@ class ProjectForm(CheckedForm):
     section = "projects"
     words = {"included_usage": "included_amount"}
 
+    unpriced_closes = forms.BooleanField(
+        required=False,
+        label="Closed by unpriced use",
+        help_text="The first call of a month that has no price ends its included usage until the next.",
+    )
     included_amount = forms.CharField(
         max_length=60,
         required=False,
@@ -54,10 +59,13 @@ class ProjectForm(CheckedForm):
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
         amount = values["included_amount"]
-        return {"team": values["team"].name, "included_usage": {"amount": amount} if amount else None}
+        included = {"amount": amount, "unpriced_closes": values["unpriced_closes"]} if amount else None
+        return {"team": values["team"].name, "included_usage": included}
 
     def clean(self) -> dict[str, Any] | None:
         values = super().clean()
+        if values is not None and values.get("unpriced_closes") and not values.get("included_amount"):
+            self.add_error("unpriced_closes", "only an included usage can be closed: give an amount")
         if values is not None and not self.errors:
             amount = values["included_amount"]
             self.instance.included_nanos = nanos(amount) if amount else None
@@ -68,7 +76,7 @@ class ProjectForm(CheckedForm):
 @admin.register(Project)
 class ProjectPage(NamedPage):
     form = ProjectForm
-    fields = ("name", "team", "included_amount", "enabled")
+    fields = ("name", "team", "included_amount", "unpriced_closes", "enabled")
     list_display = ("name", "team", "included_amount", "enabled")
     list_filter = ("enabled", "team")
     list_select_related = ("team",)

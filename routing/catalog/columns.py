@@ -93,21 +93,26 @@ class Secret(Column):
 
 @dataclass(frozen=True, slots=True)
 class Allowance(Column):
-    """A project's included usage: an amount and its currency, or neither."""
+    """A project's included usage: an amount, its currency and whether unpriced use closes it, or none of these."""
 
     def current(self, row: Any) -> dict[str, Any] | None:
         if row.included_nanos is None:
             return None
-        return {"amount": row.included_nanos, "currency": row.included_currency}
+        return {
+            "amount": row.included_nanos,
+            "currency": row.included_currency,
+            "unpriced_closes": row.unpriced_closes,
+        }
 
     def differs(self, row: Any, value: Any) -> bool:
-        asked = value and {"amount": value["amount"], "currency": value["currency"]}
+        asked = value and {name: value[name] for name in ("amount", "currency", "unpriced_closes")}
         return bool(self.current(row) != asked)
 
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
         row.included_nanos = value["amount"] if value else None
         row.included_currency = value["currency"] if value else ""
-        return ("included_nanos", "included_currency")
+        row.unpriced_closes = bool(value and value["unpriced_closes"])
+        return ("included_nanos", "included_currency", "unpriced_closes")
 
 
 @dataclass(frozen=True, slots=True)

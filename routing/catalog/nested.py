@@ -68,6 +68,7 @@ INCLUDED = record(
     Field("amount", amount, required=True),
     currency_field(),
     Field("per", choice(["month"]), default="month"),
+    Field("unpriced_closes", truth, default=False),
 )
 
 

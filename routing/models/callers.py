@@ -35,11 +35,16 @@ class Team(Named):
 
 
 class Project(Named):
-    """`included_nanos`: what the project may use in a calendar month (UTC), in nano-units; null = no limit."""
+    """`included_nanos`: what the project may use in a calendar month (UTC), in nano-units; null = no limit.
+
+    `unpriced_closes`: the first call of a month that has no price ends that allowance until the next.
+    """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
     included_nanos = models.BigIntegerField(null=True, blank=True)
     included_currency = models.CharField(max_length=3, blank=True, default="")
+    # Workers of an earlier release leave it out when they add a project.
+    unpriced_closes = models.BooleanField(default=False, db_default=False)
 
 
 class ServiceAccount(Named):

@@ -246,3 +246,14 @@ def test_a_project_may_have_an_allowance_a_month(client: Client, world: SimpleNa
     assert save(client, "project", {"team": world.team.id, "included_amount": ""}, row=project) == ""
     project.refresh_from_db()
     assert (project.included_nanos, project.included_currency) == (None, "")
+
+
+def test_unpriced_use_closes_an_allowance_that_there_is(client: Client, world: SimpleNamespace) -> None:
+    fields = {"name": "new", "team": world.team.id, "unpriced_closes": "on"}
+    assert "only an included usage can be closed" in save(client, "project", fields)
+    assert save(client, "project", fields | {"included_amount": "50"}) == ""
+    project = Project.objects.get(name="new")
+    assert (project.included_nanos, project.unpriced_closes) == (50_000_000_000, True)
+    assert save(client, "project", {"team": world.team.id, "included_amount": "50"}, row=project) == ""
+    project.refresh_from_db()
+    assert (project.included_nanos, project.unpriced_closes) == (50_000_000_000, False)

@@ -194,6 +194,7 @@ def test_a_host_key_can_move_from_a_stored_value_to_the_environment(file: Path) 
         ('["openai/gpt-4o"]', "[]", "update policy default: models"),
         ("amount: 500", "amount: 501", "update rate_limit standard: rules"),
         ('amount: "50.00"', 'amount: "50.01"', "update project search: included_usage"),
+        ("per: month}", "per: month, unpriced_closes: true}", "update project search: included_usage"),
         (
             ', included_usage: {amount: "50.00", currency: USD, per: month}',
             "",
@@ -209,6 +210,18 @@ def test_one_change_is_one_line_and_then_true(file: Path, old: str, new: str, li
     change(file, old, new)
     assert apply(file) == [line or "update service_account nightly: policy"]
     assert apply(file) == ["nothing to change"]
+
+
+def test_unpriced_use_closes_an_allowance_only_where_the_file_says_so(file: Path) -> None:
+    apply(file)
+    assert not Project.objects.get(name="search").unpriced_closes
+    change(file, "per: month}", "per: month, unpriced_closes: true}")
+    apply(file)
+    assert Project.objects.get(name="search").unpriced_closes
+    change(file, ', included_usage: {amount: "50.00", currency: USD, per: month, unpriced_closes: true}', "")
+    apply(file)
+    project = Project.objects.get(name="search")
+    assert (project.included_nanos, project.unpriced_closes) == (None, False)
 
 
 def test_a_prices_version_rises_with_its_rates_alone(file: Path) -> None:

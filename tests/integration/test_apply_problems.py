@@ -106,6 +106,14 @@ def file(tmp_path: Path) -> Path:
         ("host_keys: [{name: k, host: h, value: [sk-secret]}]", "expected text: put it in quotes"),
         ("projects: [{name: s, team: t, included_usage: {amount: -1}}]", "an amount that is not negative"),
         ("projects: [{name: s, team: t, included_usage: {amount: 1, per: day}}]", "expected one of month"),
+        (
+            "projects: [{name: s, team: t, included_usage: {amount: 1, unpriced_closes: 1}}]",
+            "included_usage.unpriced_closes: expected true or false",
+        ),
+        (
+            "projects: [{name: s, team: t, included_usage: {unpriced_closes: true}}]",
+            "projects[0].included_usage: amount is missing",
+        ),
         ("<<: {teams: []}", "the file: unknown field <<"),
         ("? [a]\n: b", "the file: unknown field ?"),
     ],

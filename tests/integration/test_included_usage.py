@@ -18,12 +18,14 @@ from relaybatch.clock import database_now
 from relaybatch.ids import uuid7
 from routing.keys import create_key
 from routing.models import Project, User
+from routing.recheck import Allowance, forget
 from tests import upstream_answers as answers
 from tests.catalog import make_caller, make_catalog
-from tests.integration.usage_rows import draft, unreadable
+from tests.integration.usage_calls import NOWHERE
+from tests.integration.usage_rows import draft, refused, unreadable
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
-from usage.included import THIS_MONTH, Month, is_spent, this_month
+from usage.included import THIS_MONTH, Month, this_month, why_closed
 from usage.ledger import record
 from usage.models import UsageEvent, UsageTotal
 
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from batches.claims import Claim
     from batches.models import Batch
+    from routing.call import Outcome
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -47,8 +50,11 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
     return make_catalog(upstream.url)
 
 
-def allow(catalog: SimpleNamespace, nanos: int | None) -> None:
-    Project.objects.filter(id=catalog.project.id).update(included_nanos=nanos, included_currency="USD")
+def allow(catalog: SimpleNamespace, nanos: int | None, *, unpriced_closes: bool = False) -> None:
+    Project.objects.filter(id=catalog.project.id).update(
+        included_nanos=nanos, included_currency="USD", unpriced_closes=unpriced_closes
+    )
+    forget()
 
 
 def runs_of(batch: Batch) -> list[functools.partial[Claim | None]]:
@@ -187,10 +193,89 @@ def test_a_late_answer_costs_and_an_unpriced_one_counts_nothing(
     assert numbers(client, catalog.headers) == (3 * COST, 2 * COST, COST)
 
 
+LIMIT = 100 * COST
+
+
+@pytest.mark.parametrize("unpriced_closes", [False, True])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        answers.json({"choices": []}),
+        answers.json({"choices": [], "usage": {"prompt_tokens": 1.0, "completion_tokens": 1}}),
+    ],
+    ids=["no usage", "odd usage"],
+)
+def test_an_unpriced_event_closes_the_allowance_of_a_project_that_says_so(
+    client: Client, catalog: SimpleNamespace, upstream: Upstream, answer: Answer, unpriced_closes: bool
+) -> None:
+    allow(catalog, LIMIT, unpriced_closes=unpriced_closes)
+    upstream.script(answer)
+    first = submit(catalog)
+    codes(first)
+    assert UsageEvent.objects.get().cost_nanos is None
+    batch = submit(catalog)
+    assert codes(batch) == [SPENT if unpriced_closes else ""]
+    used = 0 if unpriced_closes else COST
+    assert numbers(client, catalog.headers) == (LIMIT, used, 0 if unpriced_closes else LIMIT - COST)
+
+
+def test_a_call_that_was_lost_closes_it_too(catalog: SimpleNamespace, upstream: Upstream) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    upstream.script(answers.close())
+    assert codes(submit(catalog)) == ["upstream_unreadable"]
+    assert codes(submit(catalog)) == [SPENT]
+    assert len(upstream.requests) == 1
+
+
+def test_whoever_is_refused_for_it_is_told_why_and_what_mends_it(catalog: SimpleNamespace) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    record(draft(project_id=catalog.project.id, outcome=unreadable()))
+    batch = submit(catalog, max_attempts=3)
+    assert codes(batch) == [SPENT]
+    item = BatchItem.objects.get(batch_id=batch.id)
+    assert (item.state, item.attempt) == ("discarded", 1)
+    assert item.error == (
+        "the project's included usage is closed until the month ends (UTC): a call of it has no price, and "
+        "unpriced_closes is set. Its operator adds what the price list lacks, and lifts unpriced_closes to open it"
+    )
+    refusal = UsageEvent.objects.get(batch_id=batch.id)
+    assert (refusal.error_kind, refusal.cost_nanos) == (SPENT, 0)
+
+
+def test_a_late_unpriced_answer_closes_it_too(catalog: SimpleNamespace) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    record(draft(project_id=catalog.project.id, outcome=unreadable()).as_late())
+    assert codes(submit(catalog)) == [SPENT]
+
+
+@pytest.mark.parametrize("outcome", [refused(), NOWHERE])
+def test_what_cost_nothing_closes_nothing(client: Client, catalog: SimpleNamespace, outcome: Outcome) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    record(draft(project_id=catalog.project.id, outcome=outcome))
+    assert codes(submit(catalog)) == [""]
+    assert numbers(client, catalog.headers) == (LIMIT, COST, LIMIT - COST)
+
+
+def test_last_months_unpriced_use_closes_nothing(catalog: SimpleNamespace) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    now = database_now().astimezone(UTC)
+    last = f"{now.year - (now.month == 1)}-{(now.month - 2) % 12 + 1:02}"
+    UsageTotal.objects.create(scope=f"project:{catalog.project.id}:{last}", shard=3, unpriced=9)
+    assert codes(submit(catalog)) == [""]
+
+
+def test_lifting_it_opens_the_allowance_again(catalog: SimpleNamespace) -> None:
+    allow(catalog, LIMIT, unpriced_closes=True)
+    record(draft(project_id=catalog.project.id, outcome=unreadable()))
+    assert codes(submit(catalog)) == [SPENT]
+    allow(catalog, LIMIT)
+    assert codes(submit(catalog)) == [""]
+
+
 def test_without_an_allowance_nothing_is_asked_of_the_database() -> None:
     connection.close()
-    assert not is_spent(project_id=uuid7(), included_nanos=None)
-    assert not is_spent(project_id=None, included_nanos=0)
+    assert why_closed(project_id=uuid7(), allowance=None) is None
+    assert why_closed(project_id=None, allowance=Allowance(nanos=0)) is None
     assert connection.connection is None
 
 
@@ -208,7 +293,7 @@ def test_a_caller_is_told_of_the_month_by_the_databases_clock(
     client: Client, catalog: SimpleNamespace
 ) -> None:
     allow(catalog, 50_000_000_000)
-    month = Month(at=database_now(), used_nanos=0)
+    month = Month(at=database_now(), used_nanos=0, unpriced=0)
     assert told(client, catalog.headers) == {
         "period": month.period,
         "included_nanos": 50_000_000_000,
@@ -232,7 +317,7 @@ def test_a_caller_is_told_of_the_month_by_the_databases_clock(
     ],
 )
 def test_a_month_is_utcs(at: datetime, period: str, ends_at: datetime) -> None:
-    month = Month(at=at, used_nanos=0)
+    month = Month(at=at, used_nanos=0, unpriced=0)
     assert (month.period, month.ends_at) == (period, ends_at)
 
 
