@@ -1,7 +1,7 @@
 """What an adapter is, and the parts that adapters share. Nothing here or beside it knows Django.
 
-An adapter is a value of four functions, and the fields that a real answer has. To add a vendor: one file with
-one such value, and its line in `routing/adapters/__init__.py`.
+An adapter is a value of four functions, the meters it can report, and the fields that a real answer has. To add a
+vendor: one file with one such value, and its line in `routing/adapters/__init__.py`.
 """
 
 from __future__ import annotations

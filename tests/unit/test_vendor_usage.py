@@ -177,6 +177,12 @@ def test_reasoning_is_added_only_where_the_total_says_that_it_lies_outside(
     assert tokens_of(usage, adapter) == Tokens(input=100, output=output, reasoning=min(60, output))
 
 
+def test_true_is_no_total() -> None:
+    nothing = {"prompt_tokens": 0, "completion_tokens": 0}
+    usage = {**nothing, "completion_tokens_details": {"reasoning_tokens": 1}, "total_tokens": True}
+    assert tokens_of(usage) == Tokens(input=0, output=0)
+
+
 def test_a_total_beyond_what_is_said_adds_nothing() -> None:
     assert tokens_of({**CHAT, "total_tokens": 1_000}) == Tokens(input=100, output=50)
 
