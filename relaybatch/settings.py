@@ -13,7 +13,7 @@ SECRET_KEY = env.required(
     "SECRET_KEY", env.secret("SECRET_KEY"), form="a long random text, or SECRET_KEY_FILE"
 )
 DEBUG = False
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
+ALLOWED_HOSTS = addresses.host_names("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = addresses.origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [

@@ -20,6 +20,7 @@ import psutil
 import pytest
 import requests
 
+from relaybatch.listening import THIS_MACHINE, binds
 from relaybatch.quickstart.processes import free_port
 from relaybatch.quickstart.servers import forget_home
 
@@ -184,6 +185,8 @@ def test_from_nothing_to_results_and_to_nothing_again(
     assert "unpriced" not in run.output
     assert_the_printed_line_submits_a_batch(run)
     assert_the_printed_login_opens_the_admin(run)
+    for place in binds(THIS_MACHINE, port=run.port):
+        assert requests.get(f"http://{place}/admin/login/", timeout=10).status_code == 200
 
     processes = run.processes()
     os.killpg(run.make.pid, signal.SIGINT)
