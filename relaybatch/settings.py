@@ -148,6 +148,12 @@ RELAY_BATCH_WINDOW = env.optional_integer("RELAY_BATCH_WINDOW", minimum=1, maxim
 RELAY_WORKER_LOST_S = env.integer("RELAY_WORKER_LOST_S", 30, minimum=1, maximum=86_400)
 RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, maximum=86_400)
 RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
+UPSTREAM_CERTIFICATES = (
+    env.certificates("REQUESTS_CA_BUNDLE")
+    + env.certificates("CURL_CA_BUNDLE")
+    + env.certificates("SSL_CERT_FILE")
+)
+env.folders("SSL_CERT_DIR")  # OpenSSL reads it itself, and would pass over what is wrong with it
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = addresses.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)

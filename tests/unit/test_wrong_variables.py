@@ -24,6 +24,10 @@ KEY = base64.b64encode(b"\xff" * 32).decode()
 WINDOW = "RELAY_BATCH_WINDOW: expected a whole number from 1 to 100000, or auto"
 
 
+CERTIFICATES = "expected the path of a file of certificates in PEM form, or of a folder of such files"
+FOLDERS = "SSL_CERT_DIR: expected the path of a folder, or several with : between them"
+
+
 def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dict[str, Any]:
     """The settings file, read anew."""
     monkeypatch.setenv(name, value)
@@ -97,6 +101,13 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
         ("RELAY_BATCH_PAYLOAD_URL=file:///fol%00der", PAYLOADS),
         ("RELAY_MASTER_KEY=nonsense", MASTER_KEY),
         (f"RELAY_MASTER_KEY={KEY},nonsense", MASTER_KEY),
+        ("REQUESTS_CA_BUNDLE=/nowhere/ca.pem", f"REQUESTS_CA_BUNDLE: {CERTIFICATES}"),
+        ("REQUESTS_CA_BUNDLE=/dev/null", f"REQUESTS_CA_BUNDLE: {CERTIFICATES}"),
+        (f"REQUESTS_CA_BUNDLE={ROOT / 'README.md'}", f"REQUESTS_CA_BUNDLE: {CERTIFICATES}"),
+        (f"CURL_CA_BUNDLE={ROOT / 'docs'}", f"CURL_CA_BUNDLE: {CERTIFICATES}"),
+        ("SSL_CERT_FILE=/nowhere/ca.pem", f"SSL_CERT_FILE: {CERTIFICATES}"),
+        ("SSL_CERT_DIR=/nowhere", FOLDERS),
+        ("SSL_CERT_DIR=/nowhere:/dev/null", FOLDERS),
         ("RELAY_BATCH_WINDOW=often", WINDOW),
         ("RELAY_BATCH_WINDOW=0", WINDOW),
     ],
