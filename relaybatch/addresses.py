@@ -21,7 +21,7 @@ PAYLOAD_FORM = "postgres:, file:///folder, or an object store such as s3://bucke
 
 def redis_url(name: str) -> str:
     """Required, and one that the client takes with all its options."""
-    url = env.text(name)
+    url = env.secret(name)
     parts = _split(url)
     if parts is None or not _is_redis(parts) or not _client_takes(url):
         raise env.wrong(name, REDIS_FORM)

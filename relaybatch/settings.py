@@ -63,7 +63,7 @@ TEMPLATES = [
 ]
 
 DATABASE_URL = env.required(
-    "DATABASE_URL", env.text("DATABASE_URL"), form="postgresql://user:password@host:port/name"
+    "DATABASE_URL", env.secret("DATABASE_URL"), form="postgresql://user:password@host:port/name"
 )
 DATABASES = {"default": database_from_url(DATABASE_URL)}
 REDIS_URL = addresses.redis_url("REDIS_URL")

@@ -83,8 +83,8 @@ class Demo:
             ("REDIS_URL", "Redis", PrivateRedis(self.home, pause=pause)),
         ):
             self.interruption.check()
-            if self.environment.get(variable):
-                say(f"server     {what} of {variable}")
+            if named := [name for name in (f"{variable}_FILE", variable) if self.environment.get(name)]:
+                say(f"server     {what} of {named[0]}")
                 continue
             say(f"server     a private {what} in {self.home}")
             closing.callback(server.stop)

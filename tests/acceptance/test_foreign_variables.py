@@ -79,6 +79,7 @@ OF_REQUESTS = {
     for word in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
     for name in (word, word.lower())
 }
+OF_REQUESTS["SSLKEYLOGFILE"] = "/nowhere/keys"
 FOREIGN = OF_CELERY | OF_POSTGRES | OF_OTHERS
 
 

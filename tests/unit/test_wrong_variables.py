@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import base64
 import runpy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from relaybatch.addresses import broker_url
 from tests.deployment import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 REDIS = "REDIS_URL: expected redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
 DATABASE = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
@@ -188,6 +191,14 @@ def test_a_refused_database_quotes_nothing_of_its_address(monkeypatch: pytest.Mo
         settings_with(monkeypatch, "DATABASE_URL", "postgresql://me:se%00cret@host/name")
     assert refused.value.__cause__ is None
     assert refused.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "REDIS_URL"])
+def test_an_address_may_be_in_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = {"DATABASE_URL": "postgresql://host/name", "REDIS_URL": "redis://host/3"}[name]
+    (tmp_path / "secret").write_text(f"{url}\n")
+    monkeypatch.delenv(name)
+    assert settings_with(monkeypatch, f"{name}_FILE", str(tmp_path / "secret"))[name] == url
 
 
 def test_celery_is_told_of_a_unix_socket_in_its_own_words() -> None:
