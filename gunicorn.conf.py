@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from relaybatch import env
+from relaybatch.listening import EVERYWHERE, binds
 from relaybatch.refused_by_server import answer_in_json, end_silent_connections, lines_of_the_server
+from relaybatch.sockets_of_server import keep_families_apart
 from relaybatch.starting import one_line_if_wrong
 from relaybatch.web import MOST_PROCESSES
 
@@ -19,7 +21,8 @@ with one_line_if_wrong():
         "WEB_CONCURRENCY", max(2, min(os.cpu_count() or 1, 4)), minimum=1, maximum=MOST_PROCESSES
     )
 
-bind = f"0.0.0.0:{port}"
+bind = binds(EVERYWHERE, port=port)
+keep_families_apart()
 # Its own lines in our form as well, of the master too, which knows nothing of Django.
 logconfig_dict = lines_of_the_server(settings["LOGGING"])
 loglevel = settings["LOG_LEVEL"]

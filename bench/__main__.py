@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from bench.figures import BenchFailed, Figure, table
 from bench.place import Place, open_place
+from relaybatch.output import make_streams_writable
 from relaybatch.quickstart.errors import QuickstartError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ SYNCS = 20
 
 
 def main() -> int:
+    make_streams_writable()
     arguments = _parse()
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     began = time.monotonic()

@@ -31,7 +31,10 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_A_DEPLOYMENT = ("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_")
+OF_A_DEPLOYMENT = (
+    *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
+)
 """The caller's own settings must not change what is measured, except those given by `--set`."""
 READY_SECONDS = 60.0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from ipaddress import IPv6Address
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 
@@ -20,7 +21,7 @@ PAYLOAD_FORM = "postgres:, file:///folder, or an object store such as s3://bucke
 
 def redis_url(name: str) -> str:
     """Required, and one that the client takes with all its options."""
-    url = env.text(name)
+    url = env.secret(name)
     parts = _split(url)
     if parts is None or not _is_redis(parts) or not _client_takes(url):
         raise env.wrong(name, REDIS_FORM)
@@ -47,6 +48,11 @@ def origins(name: str) -> list[str]:
     if not all(_is_origin(url) for url in listed):
         raise env.wrong(name, "origins such as https://host, by commas")
     return listed
+
+
+def host_names(name: str) -> list[str]:
+    """As a `Host` header says them: an IPv6 address in brackets."""
+    return [f"[{host}]" if _is_ipv6(host) else host for host in env.words(name)]
 
 
 def payload_url(name: str) -> str:
@@ -99,6 +105,14 @@ def _is_origin(url: str) -> bool:
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return False
     return "@" not in parts.netloc and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _is_store(url: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import ssl
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
@@ -75,6 +76,24 @@ def words(name: str) -> list[str]:
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
+def certificates(name: str) -> tuple[str, ...]:
+    """Files that hold certificates in PEM form: the one that is named, or those of a folder. None when unset."""
+    named = text(name)
+    files = _files_of(Path(named)) if named else []
+    found = tuple(str(file) for file in files if _holds_certificates(file))
+    if named and not found:
+        raise wrong(name, "the path of a file of certificates in PEM form, or of a folder of such files")
+    return found
+
+
+def folders(name: str) -> list[str]:
+    """A list, split as in PATH. One that is not there is no error while another is."""
+    listed = [part for part in text(name).split(os.pathsep) if part]
+    if listed and not any(Path(part).is_dir() for part in listed):
+        raise wrong(name, f"the path of a folder, or several with {os.pathsep} between them")
+    return listed
+
+
 def required(name: str, value: str, *, form: str) -> str:
     if not value:
         raise wrong(name, form)
@@ -87,6 +106,23 @@ def master_keys(name: str, value: str) -> str:
     if not all(BASE64_OF_32_BYTES.fullmatch(part) for part in parts):
         raise wrong(name, "32 bytes in base64, or several by commas")
     return value
+
+
+def _files_of(path: Path) -> list[Path]:
+    try:
+        return sorted(path.iterdir()) if path.is_dir() else [path]
+    except OSError:
+        return []
+
+
+def _holds_certificates(path: Path) -> bool:
+    try:
+        if path.is_file():
+            ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(path)
+            return True
+    except (OSError, ValueError):  # also ssl.SSLError
+        pass
+    return False
 
 
 def _integer(name: str, default: str, *, minimum: int, maximum: int, or_word: str = "") -> int:

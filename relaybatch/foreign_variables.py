@@ -11,7 +11,8 @@ import re
 
 # Celery (its settings, and every option of its command line as CELERY_<COMMAND>_<OPTION>), kombu, and libpq:
 # https://www.postgresql.org/docs/current/libpq-envars.html. PG_BIN is our own.
-FOREIGN = re.compile(r"CELERY_.*|KOMBU_.*|PG[A-Z]+|PGCONNECT_TIMEOUT")
+# urllib3 would write the secrets of every TLS connection into the file of the last.
+FOREIGN = re.compile(r"CELERY_.*|KOMBU_.*|PG[A-Z]+|PGCONNECT_TIMEOUT|SSLKEYLOGFILE")
 
 
 def leave_out() -> None:

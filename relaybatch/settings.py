@@ -13,7 +13,7 @@ SECRET_KEY = env.required(
     "SECRET_KEY", env.secret("SECRET_KEY"), form="a long random text, or SECRET_KEY_FILE"
 )
 DEBUG = False
-ALLOWED_HOSTS = env.words("ALLOWED_HOSTS")
+ALLOWED_HOSTS = addresses.host_names("ALLOWED_HOSTS")
 CSRF_TRUSTED_ORIGINS = addresses.origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
@@ -63,7 +63,7 @@ TEMPLATES = [
 ]
 
 DATABASE_URL = env.required(
-    "DATABASE_URL", env.text("DATABASE_URL"), form="postgresql://user:password@host:port/name"
+    "DATABASE_URL", env.secret("DATABASE_URL"), form="postgresql://user:password@host:port/name"
 )
 DATABASES = {"default": database_from_url(DATABASE_URL)}
 REDIS_URL = addresses.redis_url("REDIS_URL")
@@ -148,6 +148,12 @@ RELAY_BATCH_WINDOW = env.optional_integer("RELAY_BATCH_WINDOW", minimum=1, maxim
 RELAY_WORKER_LOST_S = env.integer("RELAY_WORKER_LOST_S", 30, minimum=1, maximum=86_400)
 RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, maximum=86_400)
 RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
+UPSTREAM_CERTIFICATES = (
+    env.certificates("REQUESTS_CA_BUNDLE")
+    + env.certificates("CURL_CA_BUNDLE")
+    + env.certificates("SSL_CERT_FILE")
+)
+env.folders("SSL_CERT_DIR")  # OpenSSL reads it itself, and would pass over what is wrong with it
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = addresses.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from django.core.exceptions import ImproperlyConfigured
 
+from relaybatch.output import write_line
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -21,5 +23,5 @@ def one_line_if_wrong(*, exit_code: int = 1) -> Iterator[None]:
     try:
         yield
     except ImproperlyConfigured as error:
-        print(" ".join(str(error).split()), file=sys.stderr, flush=True)  # noqa: T201 -- before any logging
+        write_line(sys.stderr, " ".join(str(error).split()))  # before any logging
         raise SystemExit(exit_code) from None

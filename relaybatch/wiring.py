@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 from django.db.backends.signals import connection_created
 
-from relaybatch.databases import let_go_of_locks
+from relaybatch.databases import prepare_session
 
 
 class WiringConfig(AppConfig):
@@ -16,7 +16,7 @@ class WiringConfig(AppConfig):
     def ready(self) -> None:
         from relaybatch import celery  # noqa: F401 -- makes our app the current one
 
-        connection_created.connect(let_go_of_locks)
+        connection_created.connect(prepare_session)
 
 
 class SiteConfig(AdminConfig):

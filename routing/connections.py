@@ -14,6 +14,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import certifi
+from django.conf import settings
 from requests.adapters import HTTPAdapter
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
@@ -215,7 +216,7 @@ class _TlsPool(_SharedPool, HTTPSConnectionPool):
 
 
 class Transport(HTTPAdapter):
-    """Verifies TLS against the certificates of certifi and of the machine. Never repeats a request by itself."""
+    """Verifies TLS against the certificates of certifi, the machine and the settings. Never repeats a request."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, ssl_context=tls_context())
@@ -234,5 +235,7 @@ class Transport(HTTPAdapter):
 def tls_context() -> ssl.SSLContext:
     context = create_urllib3_context()
     context.load_verify_locations(certifi.where())
-    context.load_default_certs()
+    context.load_default_certs()  # of SSL_CERT_FILE and SSL_CERT_DIR, where they are set
+    for file in settings.UPSTREAM_CERTIFICATES:
+        context.load_verify_locations(file)
     return context

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 _NOT_THE_LAST_SECONDS = 5.0
 """How long an address may keep silent when the name has another one."""
 
+_METADATA = {
+    ipaddress.IPv6Address("fd00:ec2::254"),  # docs.aws.amazon.com: the instance metadata service
+    ipaddress.IPv6Address("fd20:ce::254"),  # cloud.google.com: the metadata server
+}
+_COMPATIBLE = ipaddress.IPv6Network("::/96")
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _UNDER_WAY = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
 
 
@@ -61,11 +67,20 @@ def dial(
 
 
 def is_link_local(address: str) -> bool:
-    """Also in IPv6's way of writing an IPv4 address."""
+    """Or where a cloud's metadata lives else. Also in IPv6's ways of writing an IPv4 address."""
     found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
-        found = found.ipv4_mapped
+    if isinstance(found, ipaddress.IPv6Address):
+        if found in _METADATA:
+            return True
+        found = _written_within(found) or found
     return found.is_link_local
+
+
+def _written_within(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    """Mapped, compatible (RFC 4291), behind NAT64 (RFC 6052) or 6to4 (RFC 3056)."""
+    if address in _COMPATIBLE or address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour
 
 
 def _resolve(address: tuple[str, int]) -> list[tuple[socket.AddressFamily, Place]]:
@@ -75,7 +90,7 @@ def _resolve(address: tuple[str, int]) -> list[tuple[socket.AddressFamily, Place
     except (socket.gaierror, UnicodeError) as error:
         raise NameNotResolved("the name cannot be resolved") from error
     if any(is_link_local(str(place[0])) for *_, place in found):
-        raise LinkLocalRefused("link-local addresses are refused")
+        raise LinkLocalRefused("link-local and metadata addresses are refused")
     return [(family, place) for family, *_, place in found]
 
 

@@ -26,7 +26,16 @@ FIXED = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "LOG_FORMAT": "text",
 }
-OF_A_DEPLOYMENT = ("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "CSRF_TRUSTED_ORIGINS", "LOG_LEVEL")
+OF_A_DEPLOYMENT = (
+    "RELAY_",
+    "DATABASE_URL_FILE",
+    "REDIS_URL_FILE",
+    "SECRET_KEY_FILE",
+    "PUBLIC_URL",
+    "HTTPS_ONLY",
+    "CSRF_TRUSTED_ORIGINS",
+    "LOG_LEVEL",
+)
 """A developer's own settings must not decide whether a test passes."""
 
 

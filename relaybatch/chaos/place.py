@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from relaybatch.quickstart.interruption import Interruption
 
 ROOT = Path(__file__).resolve().parents[2]
-OF_A_DEPLOYMENT = ("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_")
+OF_A_DEPLOYMENT = (
+    *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
+)
 """The caller's own settings must not reach this deployment."""
 LOST_SECONDS = 3
 ITEM_SECONDS = 6

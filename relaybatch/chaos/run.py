@@ -28,6 +28,7 @@ from relaybatch.chaos.leaks import Sizes
 from relaybatch.chaos.place import forget, open_place
 from relaybatch.chaos.watching import Watching
 from relaybatch.chaos.web import Web
+from relaybatch.output import write_line
 from relaybatch.quickstart.interruption import Stopped
 
 if TYPE_CHECKING:
@@ -157,4 +158,4 @@ class _Run:
 
 
 def say(text: str) -> None:
-    print(f"chaos: {text}", file=sys.stderr, flush=True)  # noqa: T201
+    write_line(sys.stderr, f"chaos: {text}")

@@ -6,6 +6,7 @@ import os
 import sys
 from pathlib import Path
 
+from relaybatch.output import make_streams_writable, write_line
 from relaybatch.quickstart.demo import run_demo
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.interruption import Interruption, Stopped
@@ -14,6 +15,7 @@ HIGHEST_PORT = 65535
 
 
 def main() -> int:
+    make_streams_writable()
     interruption = Interruption()
     interruption.listen()
     try:
@@ -22,7 +24,7 @@ def main() -> int:
     except Stopped:
         return 0
     except QuickstartError as problem:
-        print(problem, file=sys.stderr)
+        write_line(sys.stderr, str(problem))
         return 1
     return 0
 

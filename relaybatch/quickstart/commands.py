@@ -32,7 +32,8 @@ def output_of(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
+        errors="backslashreplace",
         start_new_session=True,
     )
     try:

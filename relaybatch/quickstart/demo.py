@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import socket
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relaybatch.listening import why_not
 from relaybatch.quickstart import procfile, report
 from relaybatch.quickstart.client import Client
 from relaybatch.quickstart.commands import output_of
@@ -61,14 +61,8 @@ def run_demo(*, home: Path, port: int, interruption: Interruption) -> None:
 
 
 def refuse_taken_port(port: int) -> None:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as problem:
-            raise QuickstartError(
-                f"port {port} cannot be used ({problem.strerror}): set PORT to another"
-            ) from None
+    if reason := why_not(port):
+        raise QuickstartError(f"port {port} cannot be used ({reason}): set PORT to another")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +83,8 @@ class Demo:
             ("REDIS_URL", "Redis", PrivateRedis(self.home, pause=pause)),
         ):
             self.interruption.check()
-            if self.environment.get(variable):
-                say(f"server     {what} of {variable}")
+            if named := [name for name in (f"{variable}_FILE", variable) if self.environment.get(name)]:
+                say(f"server     {what} of {named[0]}")
                 continue
             say(f"server     a private {what} in {self.home}")
             closing.callback(server.stop)

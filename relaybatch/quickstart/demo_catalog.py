@@ -38,5 +38,5 @@ def _add(catalog: dict[str, Any], more: dict[str, Any]) -> None:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = yaml.safe_load(path.read_text())
+    content: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
     return content

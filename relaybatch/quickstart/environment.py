@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from relaybatch.listening import THIS_MACHINE, binds
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -19,8 +21,8 @@ def demo_environment(given: Mapping[str, str], *, home: Path, port: int, kept: K
     defaults = {
         "SECRET_KEY": kept.secret_key,
         "RELAY_MASTER_KEY": kept.master_key,
-        "ALLOWED_HOSTS": "127.0.0.1,localhost",
-        "GUNICORN_CMD_ARGS": f"--bind=127.0.0.1:{port}",
+        "ALLOWED_HOSTS": "127.0.0.1,localhost,[::1]",
+        "GUNICORN_CMD_ARGS": " ".join(f"--bind={place}" for place in binds(THIS_MACHINE, port=port)),
         "RELAY_BATCH_PAYLOAD_DIR": str(home / "payloads"),
     }
     missing = {

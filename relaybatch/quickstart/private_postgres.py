@@ -126,7 +126,9 @@ class PrivatePostgres:
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline and process.alive:
             with contextlib.suppress(OSError, IndexError):
-                lines = (place.data / "postmaster.pid").read_text().splitlines()
+                lines = (
+                    (place.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+                )
                 if lines[0].strip() == str(process.pid) and lines[STATUS_LINE].strip() == "ready":
                     return True
             self._pause(LOOK_SECONDS)

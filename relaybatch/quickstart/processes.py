@@ -65,7 +65,7 @@ def pid_is_taken(pid: int) -> bool:
 def recorded_pid(path: Path) -> int | None:
     """The number in a pid file's first line; None when there is none."""
     with contextlib.suppress(OSError, ValueError, IndexError):
-        number = int(path.read_text().splitlines()[0])
+        number = int(path.read_text(encoding="utf-8", errors="replace").splitlines()[0])
         return number if number > 1 else None
     return None
 

@@ -11,6 +11,6 @@ if TYPE_CHECKING:
 
 def commands(path: Path) -> dict[str, list[str]]:
     """Name to command, in the file's order."""
-    lines = (line.strip() for line in path.read_text().splitlines())
+    lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     pairs = (line.partition(":") for line in lines if line and not line.startswith("#"))
     return {name.strip(): shlex.split(command) for name, _, command in pairs}

@@ -6,6 +6,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from relaybatch.output import write_line
 from relaybatch.quickstart import report
 from relaybatch.quickstart.errors import QuickstartError
 
@@ -24,7 +25,8 @@ CLEAR_LINE = "\r\x1b[K"
 
 
 def say(line: str) -> None:
-    print(line, flush=True)
+    """The demo goes on where nobody can read it."""
+    write_line(sys.stdout, line)
 
 
 def run_samples(

@@ -82,6 +82,6 @@ class _Script:
 
 @functools.cache
 def _script(name: str) -> _Script:
-    parts = [(_FOLDER / f"{part}.lua").read_text() for part in (*_LIBRARY, name)]
+    parts = [(_FOLDER / f"{part}.lua").read_text(encoding="utf-8") for part in (*_LIBRARY, name)]
     text = "\n".join(parts)
     return _Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

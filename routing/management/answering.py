@@ -1,16 +1,22 @@
 """Commands that a script can rely on: with --json exactly one line on stdout; on failure exit code 1 and one
-line on stderr, whatever was wrong: an argument, a name, the database.
+line on stderr, whatever was wrong: an argument, a name, the database. The exit code says what was done, also where
+the words of it could not be written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 import uuid
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db import DatabaseError, InterfaceError, models
+from django.db import DatabaseError, InterfaceError, models, transaction
+
+from relaybatch.output import write_line
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,6 +48,9 @@ class AnsweringCommand(BaseCommand):
     `answer` raises CommandError with one sentence, Found where there is an answer as well.
     """
 
+    shows_once = False
+    """The answer can be had this once: where it cannot be written, nothing is done."""
+
     # The checks print many lines; what they would find, the use case finds in its own words.
     requires_system_checks: list[str] = []
 
@@ -54,7 +63,7 @@ class AnsweringCommand(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         try:
-            super().run_from_argv(argv)
+            super().run_from_argv([*argv[:2], *map(_as_utf8, argv[2:])])
         except CommandError as error:
             self._leave(error)
 
@@ -68,7 +77,8 @@ class AnsweringCommand(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 -- Django's signature
         try:
-            answer = self.answer(options)
+            with transaction.atomic() if self.shows_once else contextlib.nullcontext():
+                self._say(self.answer(options), as_json=options["json"])
         except (DatabaseError, InterfaceError) as error:
             raise CommandError(f"the database refused: {str(error).partition(chr(10))[0]}") from error
         except Found as found:
@@ -78,7 +88,6 @@ class AnsweringCommand(BaseCommand):
             if options["json"]:
                 raise CommandError("; ".join(problems.lines)) from problems
             raise
-        self._say(answer, as_json=options["json"])
 
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         raise NotImplementedError
@@ -87,21 +96,46 @@ class AnsweringCommand(BaseCommand):
         return "\n".join(f"{name}: {value}" for name, value in answer.items())
 
     def _say(self, answer: Mapping[str, Any], *, as_json: bool) -> None:
-        self.stdout.write(json.dumps(answer) if as_json else self.told(answer))
+        problem = write_line(self.stdout, json.dumps(answer) if as_json else self.told(answer))
+        if problem is None:
+            return
+        if self.shows_once:
+            raise CommandError(f"nothing was done: the answer could not be written: {problem.strerror}")
+        if not isinstance(problem, BrokenPipeError):  # a reader that has read enough
+            write_line(self.stderr, f"done, but the answer could not be written: {problem.strerror}")
 
     def _leave(self, error: CommandError) -> NoReturn:
         lines = error.lines if isinstance(error, Problems) else [str(error)]
         for line in lines:
-            self.stderr.write(" ".join(line.split()))
+            write_line(self.stderr, " ".join(line.split()))
         sys.exit(1)
+
+
+def path_argument(text: str) -> Path:
+    """An argument's type; of a file in any encoding."""
+    return Path(os.fsdecode(text.encode(errors="surrogateescape")))
+
+
+def _as_utf8(argument: str) -> str:
+    """Names are stored as UTF-8, whatever the terminal's encoding is said to be."""
+    return os.fsencode(argument).decode(errors="surrogateescape")
 
 
 def named(model: type[M], name: str, *, field: str = "name") -> M:
     """The row of this name, as a command's argument gives it. Raises CommandError."""
-    row = None if "\x00" in name else model._default_manager.filter(**{field: name}).first()
+    row = (
+        None
+        if "\x00" in name or not _is_text(name)
+        else model._default_manager.filter(**{field: name}).first()
+    )
     if row is None:
         raise CommandError(f"no {model._meta.verbose_name} {name!r}")
     return row
+
+
+def _is_text(name: str) -> bool:
+    """And not bytes of another encoding than UTF-8."""
+    return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def key_id(text: str) -> uuid.UUID:

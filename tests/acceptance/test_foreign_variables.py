@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.models import Batch, Worker
+from tests import upstream_answers as answers
 from tests.deployment import ROOT, Deployment, deployment_environment, wait_for_end
-from tests.submissions import chat_body
+from tests.submissions import chat_body, submit
 from tests.web import web_process
 
 if TYPE_CHECKING:
@@ -73,7 +74,28 @@ OF_POSTGRES = {
     "PGCONNECT_TIMEOUT": "many",
 }
 OF_OTHERS = {"DJANGO_SETTINGS_MODULE": "nothing.settings", "KOMBU_LOG_CONNECTION": "1"}
+OF_REQUESTS = {
+    name: "http://127.0.0.1:1"
+    for word in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    for name in (word, word.lower())
+}
+OF_REQUESTS["SSLKEYLOGFILE"] = "/nowhere/keys"
 FOREIGN = OF_CELERY | OF_POSTGRES | OF_OTHERS
+
+
+def test_upstream_calls_know_no_netrc_no_cookies_and_no_proxies(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
+) -> None:
+    (tmp_path / ".netrc").write_text("machine 127.0.0.1 login somebody password theirs\n")
+    (tmp_path / ".netrc").chmod(0o600)
+    upstream.handler = lambda _: answers.json(answers.CHAT, headers={"Set-Cookie": "seen=yes; Path=/"})
+    files = {"HOME": str(tmp_path), "NETRC": str(tmp_path / ".netrc")}
+    deployment.worker(ready=True, RELAY_BATCH_CONCURRENCY="1", **OF_REQUESTS, **files)
+    batch = submit(catalog, *[chat_body()] * 3)
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 3}
+    assert [request.credential for request in upstream.requests] == ["upstream-secret"] * 3
+    assert not any("cookie" in request.headers for request in upstream.requests)
 
 
 def test_a_batch_goes_its_way_from_web_to_worker(

@@ -20,6 +20,7 @@ import psutil
 import pytest
 import requests
 
+from relaybatch.listening import THIS_MACHINE, binds
 from relaybatch.quickstart.processes import free_port
 from relaybatch.quickstart.servers import forget_home
 
@@ -44,7 +45,7 @@ OF_THIS_RUN = (
 class MakeRun:
     """A running `make run`, as its own process group, like a command of an interactive shell."""
 
-    def __init__(self, home: Path, *, port: int | None = None) -> None:
+    def __init__(self, home: Path, *, port: int | None = None, **environment: str) -> None:
         self.port = port or free_port()
         kept = {
             name: value
@@ -55,6 +56,7 @@ class MakeRun:
             "RELAYBATCH_HOME": str(home),
             "PORT": str(self.port),
             "VIRTUAL_ENV": sys.prefix,
+            **environment,
         }
         self.make = subprocess.Popen(
             ["make", "run"],
@@ -118,8 +120,8 @@ class MakeRun:
 def start() -> Iterator[Callable[..., MakeRun]]:
     with contextlib.ExitStack() as closing:
 
-        def begin(home: Path, *, port: int | None = None) -> MakeRun:
-            run = MakeRun(home, port=port)
+        def begin(home: Path, *, port: int | None = None, **environment: str) -> MakeRun:
+            run = MakeRun(home, port=port, **environment)
             closing.callback(run.end)
             return run
 
@@ -184,6 +186,8 @@ def test_from_nothing_to_results_and_to_nothing_again(
     assert "unpriced" not in run.output
     assert_the_printed_line_submits_a_batch(run)
     assert_the_printed_login_opens_the_admin(run)
+    for place in binds(THIS_MACHINE, port=run.port):
+        assert requests.get(f"http://{place}/admin/login/", timeout=10).status_code == 200
 
     processes = run.processes()
     os.killpg(run.make.pid, signal.SIGINT)
@@ -217,6 +221,21 @@ def assert_the_printed_login_opens_the_admin(run: MakeRun) -> None:
         assert opened.url == url
         assert opened.ok
         assert session.get(f"{run.url}/static/admin/css/base.css", timeout=10).ok
+
+
+def test_it_says_what_ascii_can_of_a_folder_of_any_name(start: Callable[..., MakeRun]) -> None:
+    home = Path(tempfile.mkdtemp(prefix="relaybatch-青空-"))
+    try:
+        run = start(home, LC_ALL="C", PYTHONCOERCECLOCALE="0", PYTHONUTF8="0", PYTHONIOENCODING="ascii")
+        run.wait_until_serving()
+        assert "30/30 items: 30 completed" in run.output
+        assert "relaybatch-\\udce9" in run.output
+        os.killpg(run.make.pid, signal.SIGINT)
+        run.wait_for_exit(seconds=STOP_SECONDS)
+        assert run.output.rstrip().endswith("stopped")
+    finally:
+        forget_home(home)
+        shutil.rmtree(home)
 
 
 def test_two_live_side_by_side_and_a_second_start_finds_what_the_first_left(

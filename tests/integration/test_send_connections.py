@@ -116,7 +116,21 @@ def test_a_cut_ends_a_call_over_tls(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["169.254.169.254", "[fe80::1]", "[::ffff:169.254.169.254]", "2852039166", "0xa9fea9fe"]
+    "host",
+    [
+        "169.254.169.254",
+        "[fe80::1]",
+        "[febf::1]",
+        "[::ffff:169.254.169.254]",
+        "[::ffff:a9fe:1]",
+        "[::169.254.169.254]",
+        "[64:ff9b::a9fe:a9fe]",
+        "[2002:a9fe:a9fe::1]",
+        "[fd00:ec2::254]",
+        "[fd20:ce::254]",
+        "2852039166",
+        "0xa9fea9fe",
+    ],
 )
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_link_local_addresses_are_refused_in_every_spelling(scheme: str, host: str) -> None:

@@ -18,7 +18,13 @@ KEPT = {
     "REDIS_SERVER": "h",
     "WEB_CONCURRENCY": "1",
 }
-LEFT_OUT = {"CELERY_BROKER_URL": "i", "KOMBU_LOG_DEBUG": "1", "PGHOSTADDR": "j", "PGCONNECT_TIMEOUT": "k"}
+LEFT_OUT = {
+    "CELERY_BROKER_URL": "i",
+    "KOMBU_LOG_DEBUG": "1",
+    "PGHOSTADDR": "j",
+    "PGCONNECT_TIMEOUT": "k",
+    "SSLKEYLOGFILE": "l",
+}
 
 
 def test_only_what_would_change_broker_database_or_settings_is_left_out() -> None:

@@ -112,7 +112,7 @@ def test_what_is_set_wins_over_what_is_kept(tmp_path: Path) -> None:
     made = demo_environment(given, home=tmp_path, port=8123, kept=KEPT)
     assert made["SECRET_KEY"] == "mine"
     assert "RELAY_MASTER_KEY" not in made
-    assert made["ALLOWED_HOSTS"] == "127.0.0.1,localhost"
+    assert made["ALLOWED_HOSTS"] == "127.0.0.1,localhost,[::1]"
     assert made["PORT"] == "8123"
     assert made["PATH"].endswith(":/bin")
 

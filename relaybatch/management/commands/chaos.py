@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from relaybatch.output import write_line
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.interruption import Interruption, Stopped
 
@@ -44,6 +45,6 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         except Stopped:
             sys.exit(130)
-        self.stdout.write(report.as_json(told) if options["json"] else report.as_text(told))
+        write_line(self.stdout, report.as_json(told) if options["json"] else report.as_text(told))
         if told.findings.violations:
             sys.exit(1)

@@ -1,15 +1,15 @@
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from routing.catalog.applying import apply_catalog
 from routing.catalog.changes import Change
 from routing.catalog.problems import CatalogRefused
-from routing.management.answering import AnsweringCommand, Problems
+from routing.management.answering import AnsweringCommand, Problems, path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from django.core.management.base import CommandParser
 
@@ -20,7 +20,7 @@ class Command(AnsweringCommand):
     help = "Makes the catalog what a YAML file (or a .json file) says, and prints a line for each change."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", metavar="FILE", type=Path)
+        parser.add_argument("file", metavar="FILE", type=path_argument)
         parser.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
         parser.add_argument("--prune", action="store_true", help="delete rows that the file does not hold")
 

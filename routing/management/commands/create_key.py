@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 class Command(AnsweringCommand):
     help = "Makes a relay key and shows its value, this once."
+    shows_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         principal = parser.add_mutually_exclusive_group(required=True)

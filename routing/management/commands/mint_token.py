@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 class Command(AnsweringCommand):
     help = "Makes an inference token of a user and shows it, this once."
+    shows_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--user", metavar="NAME", required=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 class Command(AnsweringCommand):
     help = "Gives a relay key a new value and shows it, this once. The value before works on for the grace period."
+    shows_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="ID")

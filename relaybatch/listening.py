@@ -1,0 +1,39 @@
+"""Where the web server listens: on IPv4 and IPv6, and on one of them where a machine has no other."""
+
+from __future__ import annotations
+
+import socket
+
+EVERYWHERE = (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))  # noqa: S104 -- a server's own choice
+THIS_MACHINE = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+
+
+def binds(among: tuple[tuple[str, socket.AddressFamily], ...], *, port: int) -> list[str]:
+    """gunicorn's `bind` for those that this machine has; all of them when it has none, so that gunicorn says why."""
+    usable = [(host, family) for host, family in among if _has(host, family)] or among
+    return [f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}" for host, family in usable]
+
+
+def why_not(port: int) -> str:
+    """Why nobody could listen at this port of this machine now; empty when somebody could."""
+    for host, family in THIS_MACHINE:
+        if _has(host, family):
+            try:
+                _bind(host, family, port=port)
+            except OSError as error:
+                return error.strerror or type(error).__name__
+    return ""
+
+
+def _has(host: str, family: socket.AddressFamily) -> bool:
+    try:
+        _bind(host, family, port=0)
+    except OSError:
+        return False
+    return True
+
+
+def _bind(host: str, family: socket.AddressFamily, *, port: int) -> None:
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
