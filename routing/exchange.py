@@ -203,6 +203,8 @@ def _prepared(request: Request) -> PreparedRequest:
             _thread.prepared.clear()
         found = PreparedRequest()
         found.prepare(method="POST", url=request.url, headers={**FIXED_HEADERS, **dict(request.headers)})
+        # Preparing rewrites what is percent-encoded: %2E becomes a dot, and dots a step along the path.
+        found.url = request.url
         _thread.prepared[key] = found
     found.body = request.body
     found.headers["Content-Length"] = str(len(request.body))

@@ -13,6 +13,7 @@ from routing.call import Priced, PriceList
 from routing.failures import Failure
 from routing.fresh import Fresh
 from routing.gate.plan import encode_plan
+from routing.host_calls import HostCall, Uncallable, host_call
 from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate, RateLimitRule
 from routing.names import granted, prefixes, printable, readings
 from routing.route import Choice, Route, Rule, UsableKey
@@ -142,9 +143,14 @@ def _through_bindings(
     rows = _host_key_rows(policy)
     rules = _rules_by_limit({policy.rate_limit_id, *(row.host_key.rate_limit_id for row in rows)} - {None})
     route = replace(route, rules=rules.get(policy.rate_limit_id, ()))
-    choices = _choices(enabled, model=model, policy=policy, keys=_usable_keys(rows, rules), rules=route.rules)
-    if not choices:
+    keys = _usable_keys(rows, rules)
+    reached = [binding for binding in enabled if binding.host_id in keys]
+    if not reached:
         return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
+    try:
+        choices = _choices(reached, model=model, policy=policy, keys=keys, rules=route.rules)
+    except Uncallable as problem:
+        return _failed(route, "no_binding", f"the model {name} cannot be called: {problem}")
     return Resolution(replace(route, choices=choices))
 
 
@@ -156,12 +162,12 @@ def _choices(
     keys: dict[uuid.UUID, tuple[UsableKey, ...]],
     rules: tuple[Rule, ...],
 ) -> tuple[Choice, ...]:
-    usable = [binding for binding in bindings if binding.host_id in keys]
-    prices = _price_lists({b.pricing for b in usable if b.pricing is not None and b.pricing.enabled})
+    """Raises Uncallable when there is none."""
+    prices = _price_lists({b.pricing for b in bindings if b.pricing is not None and b.pricing.enabled})
     return tuple(
         Choice(
             host=binding.host.name,
-            base_url=binding.host.base_url,
+            url=call.url,
             adapter=binding.adapter,
             upstream_name=binding.upstream_name or model.name,
             prices=prices.get(binding.pricing_id) if binding.pricing_id else None,
@@ -174,8 +180,23 @@ def _choices(
                 keys=keys[binding.host_id],
             ),
         )
-        for binding in usable
+        for binding, call in _calls(bindings, model)
     )
+
+
+def _calls(bindings: list[Binding], model: Model) -> list[tuple[Binding, HostCall]]:
+    """Without those that cannot be called, as long as another one can."""
+    found, problems = [], []
+    for binding in bindings:
+        try:
+            call = host_call(binding, upstream_name=binding.upstream_name or model.name)
+        except Uncallable as problem:
+            problems.append(problem)
+        else:
+            found.append((binding, call))
+    if not found:
+        raise problems[0]
+    return found
 
 
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:

@@ -31,10 +31,13 @@ class UsableKey:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts."""
+    """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts.
+
+    `url`: of its calls, whole.
+    """
 
     host: str
-    base_url: str
+    url: str
     adapter: str
     upstream_name: str
     prices: PriceList | None

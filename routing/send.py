@@ -200,7 +200,7 @@ class _Attempt:
 def _request(call: Call, choice: Choice, *, key: UsableKey, body: bytes) -> Request:
     adapter = ADAPTERS[choice.adapter]
     return Request(
-        url=adapter.path(choice.base_url),
+        url=choice.url,
         headers=tuple(adapter.headers(key.secret, passed_on=call.headers).items()),
         body=body,
         idempotency_key=call.idempotency_key,

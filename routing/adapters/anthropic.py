@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.adapters.shape import MAX_COUNT, Adapter, count, mapping, part, renamed, under
+from routing.adapters.shape import MAX_COUNT, Adapter, always_under, count, mapping, part, renamed
 from routing.call import Tokens
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def usage(reported: Any) -> Tokens | None:
 
 ADAPTER = Adapter(
     name="anthropic",
-    path=under("/v1/messages"),
+    path=always_under("/v1/messages"),
     headers=headers,
     body=renamed,
     usage=usage,

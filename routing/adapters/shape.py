@@ -46,10 +46,21 @@ class Adapter:
 
 
 def under(path: str) -> Callable[[str], str]:
-    """`/v1/…` below a base URL; a base URL that already ends in `/v1` is not given a second one."""
+    """The whole path below a base URL that has none; a base URL with a path is given only what follows `/v1`."""
 
     def url(base_url: str) -> str:
-        return base_url.rstrip("/").removesuffix("/v1") + path
+        base = base_url.rstrip("/")
+        return base + (path.removeprefix("/v1") if "/" in base.partition("://")[2] else path)
+
+    return url
+
+
+def always_under(path: str) -> Callable[[str], str]:
+    """The whole path below any base URL; one that ends in `/v1` is not given a second."""
+
+    def url(base_url: str) -> str:
+        base = base_url.rstrip("/")
+        return base + (path.removeprefix("/v1") if base.endswith("/v1") else path)
 
     return url
 

@@ -13,7 +13,7 @@ import yaml
 from routing.admin.typed import AnyInlineFormSet, AnyModelForm
 from routing.catalog.fields import Reading
 from routing.catalog.reading import read_rows
-from routing.catalog.references import known_names, problems_of
+from routing.catalog.references import all_problems
 from routing.catalog.schema import KINDS
 from routing.models import Model
 
@@ -28,8 +28,7 @@ def problems_with(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]
     document = yaml.compose(_json({section: [row]}), Loader=yaml.SafeLoader)
     reading = Reading()
     wanted = read_rows(cast("yaml.MappingNode", document), reading)
-    known = known_names(wanted, _rows(), with_database=True)
-    problems = [*reading.problems, *problems_of(reading.mentions, known)]
+    problems = all_problems(wanted, reading, _rows(), with_database=True)
     paths = (problem.words.partition(": ") for problem in problems)
     return [(path.removeprefix(f"{section}[0]").removeprefix("."), words) for path, _, words in paths]
 

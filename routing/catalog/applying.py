@@ -14,7 +14,7 @@ from routing.catalog.fields import Reading
 from routing.catalog.problems import CatalogRefused, Problem
 from routing.catalog.pruning import prune_rows
 from routing.catalog.reading import Wanted, read_rows
-from routing.catalog.references import known_names, problems_of
+from routing.catalog.references import all_problems
 from routing.catalog.schema import KINDS, Kind, StoredField
 from routing.secrets import SecretError
 
@@ -41,8 +41,7 @@ def apply_catalog(path: Path, *, dry_run: bool = False, prune: bool = False) -> 
 
 def _apply(wanted: list[Wanted], reading: Reading, *, prune: bool) -> list[Change]:
     rows = {kind.section: _rows_of(kind) for kind in KINDS}
-    known = known_names(wanted, rows, with_database=not prune)
-    problems = [*reading.problems, *problems_of(reading.mentions, known)]
+    problems = all_problems(wanted, reading, rows, with_database=not prune)
     if problems:
         raise CatalogRefused(problems)
     try:

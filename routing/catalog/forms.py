@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from urllib.parse import SplitResult, urlsplit
 
 from routing.own_names import is_own_name
+from routing.upstream_url import checked_base_url
 
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
@@ -50,27 +50,7 @@ def username(text: str) -> str:
 
 def base_url(text: str) -> str:
     """Without the slashes at its end."""
-    parts = _split(text)
-    if len(text) > 500 or not re.fullmatch(r"[\x21-\x7e]+", text):
-        raise ValueError("expected a URL of at most 500 ASCII characters without blanks")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("expected a URL that starts with http:// or https:// and names a host")
-    if "@" in parts.netloc:
-        raise ValueError("expected a URL without credentials: a host key holds them")
-    if "?" in text or "#" in text:
-        raise ValueError("expected a URL without ? and #")
-    return text.rstrip("/")
-
-
-def _split(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
-        raise ValueError(
-            "expected a URL like https://api.example.com, with a port from 0 to 65535 if any"
-        ) from None
-    return parts
+    return checked_base_url(text)
 
 
 def environment_name(text: str) -> str:

@@ -29,7 +29,7 @@ class Provider(Named):
 
 
 class Host(Named):
-    """An upstream's base URL. A base URL that ends in `/v1` is not given a second one."""
+    """An upstream. `base_url`: as routing/upstream_url.py takes it."""
 
     base_url = models.CharField(max_length=500)
 
