@@ -22,16 +22,11 @@ from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
 from routing.http_answer import MAX_HEADER_BYTES
 from routing.retry_after import retry_after_seconds
+from routing.upstream_headers import FIXED_HEADERS
 
 if TYPE_CHECKING:
     from routing.trip import Trip
 
-FIXED_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json",
-    "Accept-Encoding": "gzip, deflate",
-    "User-Agent": "relaybatch",
-}
 DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 _CHUNK_BYTES = 65_536

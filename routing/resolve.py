@@ -16,6 +16,7 @@ from routing.gate.plan import encode_plan
 from routing.host_calls import HostCall, Uncallable, host_call
 from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate, RateLimitRule
 from routing.names import granted, prefixes, printable, readings
+from routing.obstacles import no_obstacle, tell_obstacle
 from routing.route import Choice, Route, Rule, UsableKey
 from routing.secrets import SecretError, host_key_secret
 
@@ -128,6 +129,7 @@ def _through_bindings(
     bindings = list(
         Binding.objects.filter(model=model, **({"host__name": only_host} if only_host else {}))
         .select_related("host", "pricing")
+        .prefetch_related("host__headers")
         .order_by("position", "id")
     )
     allowed = [
@@ -179,6 +181,10 @@ def _choices(
                 rules=rules,
                 keys=keys[binding.host_id],
             ),
+            auth=call.auth,
+            headers=call.headers,
+            secrets=call.secrets,
+            stream_usage=binding.host.stream_usage,
         )
         for binding, call in _calls(bindings, model)
     )
@@ -191,8 +197,10 @@ def _calls(bindings: list[Binding], model: Model) -> list[tuple[Binding, HostCal
         try:
             call = host_call(binding, upstream_name=binding.upstream_name or model.name)
         except Uncallable as problem:
+            tell_obstacle(binding.id, str(problem))
             problems.append(problem)
         else:
+            no_obstacle(binding.id)
             found.append((binding, call))
     if not found:
         raise problems[0]
@@ -202,7 +210,7 @@ def _calls(bindings: list[Binding], model: Model) -> list[tuple[Binding, HostCal
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:
     return list(
         PolicyHostKey.objects.filter(policy=policy, host_key__enabled=True)
-        .select_related("host_key")
+        .select_related("host_key__host")
         .order_by("position", "id")
     )
 
@@ -231,10 +239,13 @@ def _usable(host_key: HostKey, rules: tuple[Rule, ...]) -> UsableKey | None:
     """None for a key whose secret is not there now: the others may do."""
     try:
         secret = host_key_secret(host_key)
-    except (SecretError, UnicodeDecodeError):
+    except SecretError as problem:
+        tell_obstacle(host_key.id, str(problem))
         return None
-    if not _SENDABLE.fullmatch(secret):
+    if secret and not _SENDABLE.fullmatch(secret):
+        tell_obstacle(host_key.id, f"host key {host_key.name}: what is there cannot be a header")
         return None
+    no_obstacle(host_key.id)
     return UsableKey(id=str(host_key.id), name=host_key.name, secret=secret, rules=rules)
 
 

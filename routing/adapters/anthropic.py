@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 VERSION = "2023-06-01"
 
 
-def headers(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:
+def headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:
     """The caller's own `anthropic-version` and `anthropic-beta` decide what the answer looks like."""
-    return {"anthropic-version": VERSION, **passed_on, "x-api-key": secret}
+    return {"anthropic-version": VERSION, **passed_on}
 
 
 def usage(reported: Any) -> Tokens | None:
@@ -48,4 +48,5 @@ ADAPTER = Adapter(
     body=renamed,
     usage=usage,
     answer_fields=frozenset({"content"}),
+    auth="x-api-key",
 )

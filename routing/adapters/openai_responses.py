@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from routing.adapters.shape import Adapter, bearer, count, mapping, part, renamed, under
+from routing.adapters.shape import Adapter, count, mapping, none_of_its_own, part, renamed, under
 from routing.call import Tokens
 
 
@@ -27,7 +27,7 @@ def usage(reported: Any) -> Tokens | None:
 ADAPTER = Adapter(
     name="openai_responses",
     path=under("/v1/responses"),
-    headers=bearer,
+    headers=none_of_its_own,
     body=renamed,
     usage=usage,
     answer_fields=frozenset({"output"}),

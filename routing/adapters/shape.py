@@ -25,16 +25,17 @@ class Body(Protocol):
 
 
 class Headers(Protocol):
-    def __call__(self, secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
+    def __call__(self, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """`path`: the host's base URL to the URL of a call. `headers`: what authenticates, and what the vendor wants.
+    """`path`: the host's base URL to the URL of a call. `headers`: what the vendor wants beside the fixed ones.
     `body`: the caller's bytes to the upstream's. `usage`: the answer's `usage` value, however odd, to tokens, or
     None where they cannot be told; it never raises.
 
     `answer_fields`: an answer with an `error` and none of these is an error, whatever its status says.
+    `auth`: how a host key's secret is sent where the host does not say so: `bearer`, or the name of a header.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Adapter:
     body: Body
     usage: Callable[[Any], Tokens | None]
     answer_fields: frozenset[str]
+    auth: str = "bearer"
 
 
 def under(path: str) -> Callable[[str], str]:
@@ -65,8 +67,8 @@ def always_under(path: str) -> Callable[[str], str]:
     return url
 
 
-def bearer(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
-    return {"Authorization": f"Bearer {secret}"}
+def none_of_its_own(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
+    return {}
 
 
 def renamed(body: bytes, *, model: str, upstream_name: str) -> bytes:

@@ -65,13 +65,23 @@ class CheckedFormSet(AnyInlineFormSet):
         """One entry of the list as the file would write it."""
         raise NotImplementedError
 
+    def row(self) -> dict[str, Any]:
+        """What else of the row the list is checked with."""
+        return {"name": self.instance.name or "new"}
+
+    def entries(self, forms: list[Any]) -> Any:
+        """The list as the file would write it, or a mapping in the same order."""
+        return [self.entry(form.cleaned_data) for form in forms]
+
+    def kept_forms(self) -> list[Any]:
+        return [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
+
     def clean(self) -> None:
         super().clean()
         if any(self.errors):
             return
-        kept = [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
-        row = {"name": self.instance.name or "new", self.key: [self.entry(f.cleaned_data) for f in kept]}
-        for path, words in problems_with(self.section, row):
+        kept = self.kept_forms()
+        for path, words in problems_with(self.section, self.row() | {self.key: self.entries(kept)}):
             # The row's other fields are its form's to check.
             if path.startswith(f"{self.key}["):
                 number = int(path.removeprefix(f"{self.key}[").partition("]")[0])

@@ -45,9 +45,14 @@ def _apply(wanted: list[Wanted], reading: Reading, *, prune: bool) -> list[Chang
     if problems:
         raise CatalogRefused(problems)
     try:
-        drafts = [_save(row, rows) for row in wanted]
+        return _written(wanted, rows, prune=prune)
     except SecretError as error:
         raise CatalogRefused([Problem(0, str(error))]) from error
+
+
+def _written(wanted: list[Wanted], rows: Rows, *, prune: bool) -> list[Change]:
+    """Raises SecretError: a secret cannot be stored without a master key."""
+    drafts = [_save(row, rows) for row in wanted]
     pruned = list(prune_rows(wanted, rows)) if prune else []
     for draft in drafts:
         draft.fill(rows)

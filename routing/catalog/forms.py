@@ -9,6 +9,8 @@ import re
 from decimal import Decimal
 
 from routing.own_names import is_own_name
+from routing.secret_files import checked_path
+from routing.upstream_headers import checked_auth_header, checked_header_name, checked_header_value
 from routing.upstream_url import checked_base_url
 
 MAX_NANOS = 2**63 - 1
@@ -59,6 +61,28 @@ def environment_name(text: str) -> str:
     if is_own_name(text):
         raise ValueError("expected the variable of an upstream's key: this one is the deployment's own")
     return text
+
+
+def file_path(text: str) -> str:
+    return checked_path(text)
+
+
+def query_part(text: str) -> str:
+    if not 1 <= len(text) <= 1000 or not text.isprintable():
+        raise ValueError("expected 1-1000 printable characters")
+    return text
+
+
+def header_name(text: str) -> str:
+    return checked_header_name(text)
+
+
+def auth_header(text: str) -> str:
+    return checked_auth_header(text)
+
+
+def header_value(text: str) -> str:
+    return checked_header_value(text)
 
 
 def secret(text: str) -> str:

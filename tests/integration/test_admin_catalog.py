@@ -68,7 +68,8 @@ def test_base_urls_have_the_form_that_apply_takes(
 
 
 def test_a_base_url_is_stored_without_its_last_slash(client: Client, world: SimpleNamespace) -> None:
-    assert save(client, "host", {"name": "new", "base_url": "https://example.com/v1/"}) == ""
+    fields = {"name": "new", "base_url": "https://example.com/v1/"} | rows("headers")
+    assert save(client, "host", fields) == ""
     assert Host.objects.get(name="new").base_url == "https://example.com/v1"
 
 
