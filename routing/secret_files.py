@@ -77,8 +77,7 @@ def _secret_in(content: bytes) -> str:
 
 
 def _real(path: str) -> Path:
-    """Without links, and without the second slash that POSIX lets a path begin with."""
-    return Path("/" + os.path.realpath(path).lstrip("/"))
+    return Path(os.path.realpath(path))
 
 
 def _own_paths() -> list[str]:

@@ -49,10 +49,14 @@ class Adapter:
 
 def under(path: str) -> Callable[[str], str]:
     """The whole path below a base URL that has none; a base URL with a path is given only what follows `/v1`."""
+    rest = path.removeprefix("/v1")
 
     def url(base_url: str) -> str:
         base = base_url.rstrip("/")
-        return base + (path.removeprefix("/v1") if "/" in base.partition("://")[2] else path)
+        own = _path_of(base)
+        if own.endswith(rest):
+            return base
+        return base + (rest if own else path)
 
     return url
 
@@ -62,9 +66,17 @@ def always_under(path: str) -> Callable[[str], str]:
 
     def url(base_url: str) -> str:
         base = base_url.rstrip("/")
-        return base + (path.removeprefix("/v1") if base.endswith("/v1") else path)
+        own = _path_of(base)
+        if own.endswith(path):
+            return base
+        return base + (path.removeprefix("/v1") if own.endswith("/v1") else path)
 
     return url
+
+
+def _path_of(base_url: str) -> str:
+    _, slash, path = base_url.partition("://")[2].partition("/")
+    return slash + path
 
 
 def none_of_its_own(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on

@@ -143,6 +143,7 @@ def test_viewers_see_where_a_secret_is_and_not_what(world: SimpleNamespace) -> N
         ([header("Connection", text="x")], "about the connection"),
         ([header("Authorization", text="x")], "auth says which header does"),
         ([header("X-A", text="a\tb"), header("x-a", text="b")], "given twice"),
+        ([header("X-A", text="a"), header("X-A", text="b")], "given twice"),
         ([header("X-A")], "expected text, value_from or value"),
         ([header("X-A", text="a", env_name="B")], "one of them"),
         ([header("X-A", env_name="A", file_path="/b")], "one of them"),

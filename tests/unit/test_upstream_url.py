@@ -31,6 +31,37 @@ def test_a_base_url_with_a_path_is_given_only_what_follows_v1(base_url: str, url
 
 
 @pytest.mark.parametrize(
+    ("adapter", "url"),
+    [
+        ("openai", "https://api.perplexity.ai/chat/completions"),
+        ("openai", "http://h/v1/chat/completions"),
+        ("openai_responses", "http://h/v1/responses"),
+        ("anthropic", "http://h/v1/messages"),
+    ],
+)
+def test_a_base_url_that_is_the_whole_url_of_a_call_is_not_given_its_end_twice(
+    adapter: str, url: str
+) -> None:
+    assert url_of(url, adapter=adapter) == url
+    assert url_of(f"{url}/", adapter=adapter) == url
+
+
+@pytest.mark.parametrize(
+    ("base_url", "adapter", "url"),
+    [
+        ("http://chat/completions", "openai", "http://chat/completions/chat/completions"),
+        ("http://h/xchat/completions", "openai", "http://h/xchat/completions/chat/completions"),
+        ("http://h/messages", "anthropic", "http://h/messages/v1/messages"),
+        ("http://v1", "anthropic", "http://v1/v1/messages"),
+    ],
+)
+def test_the_name_of_a_host_and_half_a_segment_are_no_end_of_a_path(
+    base_url: str, adapter: str, url: str
+) -> None:
+    assert url_of(base_url, adapter=adapter) == url
+
+
+@pytest.mark.parametrize(
     ("adapter", "bare", "with_path"),
     [
         ("openai", "http://h/v1/chat/completions", "http://h/a/chat/completions"),
