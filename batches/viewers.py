@@ -15,7 +15,7 @@ VIEWED = {
     "usage": ("usageevent",),
     "routing": (
         *("team", "project", "serviceaccount", "relaykey"),
-        *("provider", "host", "hostkey", "model", "alias", "binding", "pricing", "rate"),
+        *("provider", "host", "hostheader", "hostkey", "model", "alias", "binding", "pricing", "rate"),
         *("policy", "policyhostkey", "ratelimit", "ratelimitrule"),
     ),
 }

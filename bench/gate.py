@@ -121,9 +121,7 @@ def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> Choice:
         UsableKey(id=f"{name} {number}", name="", secret=f"{name} {number}") for number in range(count)
     )
     plan = encode_plan(policy=name, host="bench", selection="round-robin", rules=rules, keys=keys)
-    return Choice(
-        host="bench", base_url="", adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
-    )
+    return Choice(host="bench", url="", adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan)
 
 
 def _caller(catalog: SimpleNamespace) -> Caller:

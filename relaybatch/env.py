@@ -20,13 +20,23 @@ FALSE = frozenset({"0", "false", "no", "off", ""})
 BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
 
 
+_names_read: set[str] = set()
+
+
+def names_read() -> frozenset[str]:
+    """The variables that this process has asked for so far: with the settings read, all that a deployment sets."""
+    return frozenset(_names_read)
+
+
 def text(name: str, default: str = "") -> str:
     """The variable's value; an empty one counts as unset."""
+    _names_read.add(name)
     return os.environ.get(name, "") or default
 
 
 def secret(name: str) -> str:
     """The variable, or the content of the file that `<name>_FILE` names (without its final newline)."""
+    _names_read.add(name)
     path = os.environ.get(f"{name}_FILE", "")
     if not path:
         return text(name)

@@ -22,16 +22,11 @@ from routing.dialling import is_link_local
 from routing.failures import UPSTREAM_ERROR_BYTES
 from routing.http_answer import MAX_HEADER_BYTES
 from routing.retry_after import retry_after_seconds
+from routing.upstream_headers import FIXED_HEADERS
 
 if TYPE_CHECKING:
     from routing.trip import Trip
 
-FIXED_HEADERS = {
-    "Content-Type": "application/json",
-    "Accept": "application/json",
-    "Accept-Encoding": "gzip, deflate",
-    "User-Agent": "relaybatch",
-}
 DECODED = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 
 _CHUNK_BYTES = 65_536
@@ -203,6 +198,8 @@ def _prepared(request: Request) -> PreparedRequest:
             _thread.prepared.clear()
         found = PreparedRequest()
         found.prepare(method="POST", url=request.url, headers={**FIXED_HEADERS, **dict(request.headers)})
+        # Preparing rewrites what is percent-encoded: %2E becomes a dot, and dots a step along the path.
+        found.url = request.url
         _thread.prepared[key] = found
     found.body = request.body
     found.headers["Content-Length"] = str(len(request.body))

@@ -6,6 +6,10 @@ OpenAI's 401 has it as `sk-ab12********wxyz`.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MASK = b"***"
 # Servers without authentication are given a word as their key, which any message may hold.
@@ -13,6 +17,22 @@ SHORTEST_SECRET = 8
 TELLING_CHARACTERS = 6
 
 _WORD = re.compile(rb"[^\s\"'`\\<>(){}\[\],;:=]*[^\s\"'`\\<>(){}\[\],;:=.!?]")
+
+
+# A header's value is often more than its credential: `Basic …`, `session=…; theme=…`.
+_PARTS = re.compile(r"[\s;,=]+")
+
+
+def without_secrets(text: bytes, values: Iterable[str]) -> bytes:
+    """`without_secret` of each part of each value that could be a secret by itself, and of the whole."""
+    for value in values:
+        if len(value) >= SHORTEST_SECRET:
+            text = text.replace(value.encode(), MASK)
+        # The beginning of several words is a word that any message may hold.
+        wholes = [] if " " in value else [value]
+        for part in dict.fromkeys(wholes + _PARTS.split(value)):
+            text = without_secret(text, part)
+    return text
 
 
 def without_secret(text: bytes, secret: str) -> bytes:

@@ -1,22 +1,22 @@
-"""Environment variables that hold this deployment's own secrets.
+"""Environment variables that are this deployment's own, and may hold its secrets.
 
 Who may edit the catalog chooses the host that a host key is sent to: one that named such a variable would give it away.
 """
 
 from __future__ import annotations
 
-_OURS = frozenset(
-    {
-        *("SECRET_KEY", "RELAY_MASTER_KEY", "RELAY_ADMIN_TOKEN"),
-        *("DATABASE_URL", "PGPASSWORD", "REDIS_URL", "RELAY_BATCH_PAYLOAD_URL"),
-        # What the payload store's client reads by itself.
-        *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
-        *("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_KEY", "AZURE_CLIENT_SECRET"),
-        *("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_KEY", "GOOGLE_APPLICATION_CREDENTIALS"),
-    }
+from relaybatch.env import names_read
+
+# Of the libraries that reach stores, databases and brokers (they read many variables by themselves), and our own.
+_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "PG", "RELAY_", "DJANGO_", "CELERY_")
+# Read by the web server's own configuration and by `make run`: a worker's settings don't know them.
+_OF_OTHER_PROCESSES = frozenset(
+    {"PORT", "WEB_CONCURRENCY", "RELAYBATCH_HOME", "REDIS_SERVER", "ECHO_DELAY_MS"}
 )
 
 
 def is_own_name(name: str) -> bool:
-    """Also of the form that names a file of the secret."""
-    return name.upper().removesuffix("_FILE") in _OURS
+    """In whatever case, and also of the form that names a file of the value."""
+    upper = name.upper()
+    plain = upper.removesuffix("_FILE")
+    return upper.startswith(_PREFIXES) or plain in _OF_OTHER_PROCESSES or plain in names_read()

@@ -13,8 +13,10 @@ from routing.call import Priced, PriceList
 from routing.failures import Failure
 from routing.fresh import Fresh
 from routing.gate.plan import encode_plan
+from routing.host_calls import HostCall, Uncallable, host_call
 from routing.models import Alias, Binding, Host, Model, Policy, PolicyHostKey, Rate, RateLimitRule
 from routing.names import granted, prefixes, printable, readings
+from routing.obstacles import no_obstacle, tell_obstacle
 from routing.route import Choice, Route, Rule, UsableKey
 from routing.secrets import SecretError, host_key_secret
 
@@ -127,6 +129,7 @@ def _through_bindings(
     bindings = list(
         Binding.objects.filter(model=model, **({"host__name": only_host} if only_host else {}))
         .select_related("host", "pricing")
+        .prefetch_related("host__headers")
         .order_by("position", "id")
     )
     allowed = [
@@ -142,9 +145,14 @@ def _through_bindings(
     rows = _host_key_rows(policy)
     rules = _rules_by_limit({policy.rate_limit_id, *(row.host_key.rate_limit_id for row in rows)} - {None})
     route = replace(route, rules=rules.get(policy.rate_limit_id, ()))
-    choices = _choices(enabled, model=model, policy=policy, keys=_usable_keys(rows, rules), rules=route.rules)
-    if not choices:
+    keys = _usable_keys(rows, rules)
+    reached = [binding for binding in enabled if binding.host_id in keys]
+    if not reached:
         return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
+    try:
+        choices = _choices(reached, model=model, policy=policy, keys=keys, rules=route.rules)
+    except Uncallable as problem:
+        return _failed(route, "no_binding", f"the model {name} cannot be called: {problem}")
     return Resolution(replace(route, choices=choices))
 
 
@@ -156,12 +164,12 @@ def _choices(
     keys: dict[uuid.UUID, tuple[UsableKey, ...]],
     rules: tuple[Rule, ...],
 ) -> tuple[Choice, ...]:
-    usable = [binding for binding in bindings if binding.host_id in keys]
-    prices = _price_lists({b.pricing for b in usable if b.pricing is not None and b.pricing.enabled})
+    """Raises Uncallable when there is none."""
+    prices = _price_lists({b.pricing for b in bindings if b.pricing is not None and b.pricing.enabled})
     return tuple(
         Choice(
             host=binding.host.name,
-            base_url=binding.host.base_url,
+            url=call.url,
             adapter=binding.adapter,
             upstream_name=binding.upstream_name or model.name,
             prices=prices.get(binding.pricing_id) if binding.pricing_id else None,
@@ -173,15 +181,36 @@ def _choices(
                 rules=rules,
                 keys=keys[binding.host_id],
             ),
+            auth=call.auth,
+            headers=call.headers,
+            secrets=call.secrets,
+            stream_usage=binding.host.stream_usage,
         )
-        for binding in usable
+        for binding, call in _calls(bindings, model)
     )
+
+
+def _calls(bindings: list[Binding], model: Model) -> list[tuple[Binding, HostCall]]:
+    """Without those that cannot be called, as long as another one can."""
+    found, problems = [], []
+    for binding in bindings:
+        try:
+            call = host_call(binding, upstream_name=binding.upstream_name or model.name)
+        except Uncallable as problem:
+            tell_obstacle(binding.id, str(problem))
+            problems.append(problem)
+        else:
+            no_obstacle(binding.id)
+            found.append((binding, call))
+    if not found:
+        raise problems[0]
+    return found
 
 
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:
     return list(
         PolicyHostKey.objects.filter(policy=policy, host_key__enabled=True)
-        .select_related("host_key")
+        .select_related("host_key__host")
         .order_by("position", "id")
     )
 
@@ -210,10 +239,13 @@ def _usable(host_key: HostKey, rules: tuple[Rule, ...]) -> UsableKey | None:
     """None for a key whose secret is not there now: the others may do."""
     try:
         secret = host_key_secret(host_key)
-    except (SecretError, UnicodeDecodeError):
+    except SecretError as problem:
+        tell_obstacle(host_key.id, str(problem))
         return None
-    if not _SENDABLE.fullmatch(secret):
+    if secret and not _SENDABLE.fullmatch(secret):
+        tell_obstacle(host_key.id, f"host key {host_key.name}: what is there cannot be a header")
         return None
+    no_obstacle(host_key.id)
     return UsableKey(id=str(host_key.id), name=host_key.name, secret=secret, rules=rules)
 
 

@@ -21,7 +21,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class UsableKey:
-    """`rules`: of the host key's own rate limit."""
+    """`secret`: empty where the host is sent none. `rules`: of the host key's own rate limit."""
 
     id: str
     name: str
@@ -31,15 +31,23 @@ class UsableKey:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts."""
+    """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts.
+
+    `url`, `auth` and `headers`: as in host_calls.HostCall, and `secrets` too. `stream_usage`: streams may be asked for
+    their usage.
+    """
 
     host: str
-    base_url: str
+    url: str
     adapter: str
     upstream_name: str
     prices: PriceList | None
     keys: tuple[UsableKey, ...]
     plan: bytes = field(repr=False)
+    auth: str = "bearer"
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
+    stream_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,9 +15,11 @@ from django.conf import settings
 
 from relaybatch.env import BASE64_OF_32_BYTES
 from routing.own_names import is_own_name
+from routing.secret_files import FileUnusable, read_secret_file
+from routing.upstream_headers import NO_AUTH
 
 if TYPE_CHECKING:
-    from routing.models import HostKey
+    from routing.models import HostHeader, HostKey
 
 
 class SecretError(Exception):
@@ -37,7 +39,7 @@ class SecretUnreadable(SecretError):  # noqa: N818
 
 
 class SecretUnset(SecretError):  # noqa: N818
-    """The environment variable that should hold the secret is unset or empty."""
+    """There is nothing to send: the environment variable is unset or empty, the file is of no use, or none is named."""
 
 
 class SecretForbidden(SecretError):  # noqa: N818
@@ -75,22 +77,51 @@ def check_master_key() -> None:
 
 
 def host_key_secret(host_key: HostKey) -> str:
-    """The value to send upstream. Raises SecretError; the message names the host key."""
-    if host_key.env_name:
-        if is_own_name(host_key.env_name):
-            raise SecretForbidden(
-                f"host key {host_key.name}: environment variable {host_key.env_name} is the deployment's own"
-            )
-        value = os.environ.get(host_key.env_name, "").strip()
-        if not value:
-            raise SecretUnset(
-                f"host key {host_key.name}: environment variable {host_key.env_name} is not set"
-            )
-        return value
+    """The value to send upstream; empty for a host that is sent none. Raises SecretError, which names the host key."""
+    if host_key.host.auth == NO_AUTH:
+        return ""
+    return _secret_of(host_key, whose=f"host key {host_key.name}")
+
+
+def host_header_value(header: HostHeader) -> str:
+    """The value to send upstream. Raises SecretError, which names host and header."""
+    return header.text or _secret_of(header, whose=f"header {header.name} of host {header.host.name}")
+
+
+def _secret_of(row: HostKey | HostHeader, *, whose: str) -> str:
     try:
-        return decrypt(bytes(host_key.secret_encrypted or b"")).decode()
+        return _read(row)
     except SecretError as error:
-        raise type(error)(f"host key {host_key.name}: {error}") from None
+        raise type(error)(f"{whose}: {error}") from None
+
+
+def _read(row: HostKey | HostHeader) -> str:
+    if row.env_name:
+        return _of_environment(row.env_name)
+    if row.file_path:
+        return _of_file(row.file_path)
+    if row.secret_encrypted is None:
+        raise SecretUnset("it has no value")
+    try:
+        return decrypt(bytes(row.secret_encrypted)).decode()
+    except UnicodeDecodeError:
+        raise SecretUnreadable("what is stored is no text") from None
+
+
+def _of_environment(name: str) -> str:
+    if is_own_name(name):
+        raise SecretForbidden(f"environment variable {name} is the deployment's own")
+    value = os.environ.get(name, "").strip()
+    if not value:
+        raise SecretUnset(f"environment variable {name} is not set")
+    return value
+
+
+def _of_file(path: str) -> str:
+    try:
+        return read_secret_file(path)
+    except FileUnusable as problem:
+        raise SecretUnset(f"file {path} {problem}") from None
 
 
 # Deriving the keys is repeated work in the path of every call; the settings change in tests only.

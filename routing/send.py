@@ -18,11 +18,12 @@ from routing.faults import reach
 from routing.gate.passage import Passage
 from routing.gate.refusals import Refused
 from routing.gate.verdicts import verdict_of
-from routing.masking import without_secret
+from routing.masking import without_secrets
 from routing.names import printable
 from routing.requested import requested_model
 from routing.resolve import look_up
 from routing.trip import Trip
+from routing.upstream_headers import call_headers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -135,7 +136,7 @@ class _Attempt:
             goes_on = _another_key_may_do(reply) and self.requests < MAX_REQUESTS
             following = self.passage.another() if goes_on else None
             if following is None:
-                said = without_secret(failure.upstream_error, key.secret)
+                said = without_secrets(failure.upstream_error, (key.secret, *choice.secrets))
                 raise CallFailed(replace(failure, upstream_error=said))
             key = following
 
@@ -203,10 +204,15 @@ class _Attempt:
 
 
 def _request(call: Call, choice: Choice, *, key: UsableKey, body: bytes) -> Request:
-    adapter = ADAPTERS[choice.adapter]
     return Request(
-        url=adapter.path(choice.base_url),
-        headers=tuple(adapter.headers(key.secret, passed_on=call.headers).items()),
+        url=choice.url,
+        headers=call_headers(
+            ADAPTERS[choice.adapter],
+            of_host=choice.headers,
+            passed_on=call.headers,
+            auth=choice.auth,
+            secret=key.secret,
+        ),
         body=body,
         idempotency_key=call.idempotency_key,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.models import HostKey, SigningKey
+from routing.models import HostHeader, HostKey, SigningKey
 from routing.secrets import SecretError, check_master_key, decrypt, moved_to_newest_key
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ _TRIES = 5
 
 @dataclass(frozen=True, slots=True)
 class Store:
-    """A column of sealed secrets. `label`: the column that names a row to an operator."""
+    """A column of sealed secrets. `label`: the columns that name a row to an operator."""
 
     model: type[models.Model]
     column: str
-    label: str
+    label: tuple[str, ...]
 
     @property
     def word(self) -> str:
@@ -34,8 +34,9 @@ class Store:
 
 
 STORES = (
-    Store(model=HostKey, column="secret_encrypted", label="name"),
-    Store(model=SigningKey, column="private_key_encrypted", label="kid"),
+    Store(model=HostKey, column="secret_encrypted", label=("name",)),
+    Store(model=HostHeader, column="secret_encrypted", label=("host__name", "name")),
+    Store(model=SigningKey, column="private_key_encrypted", label=("kid",)),
 )
 
 
@@ -51,11 +52,11 @@ class Moved:
 def unreadable() -> Iterator[tuple[str, str]]:
     """What names the row (`host key openai`), and why its secret cannot be read."""
     for store in STORES:
-        for label, sealed in store.filled().values_list(store.label, store.column):
+        for sealed, *label in store.filled().values_list(store.column, *store.label):
             try:
                 decrypt(sealed)
             except SecretError as error:
-                yield f"{store.word} {label}", str(error)
+                yield f"{store.word} {' '.join(map(str, label))}", str(error)
 
 
 def move_to_newest_master_key() -> Moved:
@@ -67,11 +68,11 @@ def move_to_newest_master_key() -> Moved:
     check_master_key()
     moved = Moved()
     for store in STORES:
-        for pk, label in store.filled().values_list("pk", store.label):
+        for pk, *label in store.filled().values_list("pk", *store.label):
             try:
                 _move(store, pk, moved)
             except SecretError as error:
-                moved.problems.append(f"{store.word} {label}: {error}")
+                moved.problems.append(f"{store.word} {' '.join(map(str, label))}: {error}")
     return moved
 
 

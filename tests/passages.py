@@ -62,7 +62,7 @@ class Gate:
         )
         return Choice(
             host=self.host,
-            base_url="",
+            url="",
             adapter="openai",
             upstream_name="m",
             prices=None,

@@ -66,7 +66,8 @@ def usable() -> Answer:
     """A valid answer of the shape that the request's path asks for; 404 for any other path."""
 
     def answer(exchange: Exchange) -> None:
-        shape = next((v for k, v in BY_PATH.items() if exchange.request.path.endswith(k)), None)
+        path = exchange.request.path.partition("?")[0]
+        shape = next((v for k, v in BY_PATH.items() if path.endswith(k)), None)
         (status(404) if shape is None else json(shape))(exchange)
 
     return answer

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.adapters.shape import MAX_COUNT, Adapter, believable, count, mapping, part, renamed, under
+from routing.adapters.shape import (
+    MAX_COUNT,
+    Adapter,
+    always_under,
+    believable,
+    count,
+    mapping,
+    part,
+    renamed,
+)
 from routing.call import Tokens
 
 if TYPE_CHECKING:
@@ -14,9 +23,9 @@ VERSION = "2023-06-01"
 METERS = frozenset({"input", "cache_read", "cache_write", "output", "cache_write_5m", "cache_write_1h"})
 
 
-def headers(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:
+def headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:
     """The caller's own `anthropic-version` and `anthropic-beta` decide what the answer looks like."""
-    return {"anthropic-version": VERSION, **passed_on, "x-api-key": secret}
+    return {"anthropic-version": VERSION, **passed_on}
 
 
 def usage(reported: Any) -> Tokens | None:
@@ -46,10 +55,11 @@ def usage(reported: Any) -> Tokens | None:
 
 ADAPTER = Adapter(
     name="anthropic",
-    path=under("/v1/messages"),
+    path=always_under("/v1/messages"),
     headers=headers,
     body=renamed,
     usage=usage,
     meters=METERS,
     answer_fields=frozenset({"content"}),
+    auth="x-api-key",
 )

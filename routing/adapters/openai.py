@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from routing.adapters.inclusive import METERS, InclusiveCounts, inclusive_tokens
-from routing.adapters.shape import Adapter, bearer, count, mapping, renamed, under
+from routing.adapters.shape import Adapter, count, mapping, none_of_its_own, renamed, under
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -64,7 +64,7 @@ def _billed_apart(counts: Mapping[str, Any], name: str) -> int:
 ADAPTER = Adapter(
     name="openai",
     path=under("/v1/chat/completions"),
-    headers=bearer,
+    headers=none_of_its_own,
     body=renamed,
     usage=usage,
     meters=METERS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from routing.adapters.inclusive import METERS, InclusiveCounts, inclusive_tokens
-from routing.adapters.shape import Adapter, bearer, count, mapping, renamed, under
+from routing.adapters.shape import Adapter, count, mapping, none_of_its_own, renamed, under
 
 if TYPE_CHECKING:
     from routing.call import Tokens
@@ -33,7 +33,7 @@ def usage(reported: Any) -> Tokens | None:
 ADAPTER = Adapter(
     name="openai_responses",
     path=under("/v1/responses"),
-    headers=bearer,
+    headers=none_of_its_own,
     body=renamed,
     usage=usage,
     meters=METERS,

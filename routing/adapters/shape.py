@@ -25,17 +25,18 @@ class Body(Protocol):
 
 
 class Headers(Protocol):
-    def __call__(self, secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
+    def __call__(self, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """`path`: the host's base URL to the URL of a call. `headers`: what authenticates, and what the vendor wants.
+    """`path`: the host's base URL to the URL of a call. `headers`: what the vendor wants beside the fixed ones.
     `body`: the caller's bytes to the upstream's. `usage`: the answer's `usage` value, however odd, to tokens, or
     None where they cannot be told; it never raises. `meters`: all that `usage` can count, wholes and parts; a price
     list without one of the wholes leaves calls unpriced.
 
     `answer_fields`: an answer with an `error` and none of these is an error, whatever its status says.
+    `auth`: how a host key's secret is sent where the host does not say so: `bearer`, or the name of a header.
     """
 
     name: str
@@ -45,19 +46,43 @@ class Adapter:
     usage: Callable[[Any], Tokens | None]
     meters: frozenset[str]
     answer_fields: frozenset[str]
+    auth: str = "bearer"
 
 
 def under(path: str) -> Callable[[str], str]:
-    """`/v1/…` below a base URL; a base URL that already ends in `/v1` is not given a second one."""
+    """The whole path below a base URL that has none; a base URL with a path is given only what follows `/v1`."""
+    rest = path.removeprefix("/v1")
 
     def url(base_url: str) -> str:
-        return base_url.rstrip("/").removesuffix("/v1") + path
+        base = base_url.rstrip("/")
+        own = _path_of(base)
+        if own.endswith(rest):
+            return base
+        return base + (rest if own else path)
 
     return url
 
 
-def bearer(secret: str, *, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
-    return {"Authorization": f"Bearer {secret}"}
+def always_under(path: str) -> Callable[[str], str]:
+    """The whole path below any base URL; one that ends in `/v1` is not given a second."""
+
+    def url(base_url: str) -> str:
+        base = base_url.rstrip("/")
+        own = _path_of(base)
+        if own.endswith(path):
+            return base
+        return base + (path.removeprefix("/v1") if own.endswith("/v1") else path)
+
+    return url
+
+
+def _path_of(base_url: str) -> str:
+    _, slash, path = base_url.partition("://")[2].partition("/")
+    return slash + path
+
+
+def none_of_its_own(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
+    return {}
 
 
 def renamed(body: bytes, *, model: str, upstream_name: str) -> bytes:

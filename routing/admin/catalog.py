@@ -1,4 +1,4 @@
-"""Providers, hosts, models with their aliases and bindings, and prices."""
+"""Providers, models with their aliases and bindings, and prices."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from routing.admin.named import NamedPage, RowsInline
 from routing.admin.price_gaps import WarnsOfPriceGaps
 from routing.admin.typed import AnyModelForm
 from routing.amounts import shown_amount
-from routing.catalog.forms import base_url, nanos
-from routing.models import Alias, Binding, Host, Model, Pricing, Provider, Rate
+from routing.catalog.forms import nanos
+from routing.models import Alias, Binding, Model, Pricing, Provider, Rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,26 +36,6 @@ class ProviderForm(CheckedForm):
 class ProviderPage(NamedPage):
     form = ProviderForm
     fields = ("name", "enabled")
-
-
-class HostForm(CheckedForm):
-    section = "hosts"
-
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {"base_url": values["base_url"]}
-
-    def clean(self) -> dict[str, Any] | None:
-        values = super().clean()
-        if values is not None and not self.errors:
-            values["base_url"] = base_url(values["base_url"])
-        return values
-
-
-@admin.register(Host)
-class HostPage(NamedPage):
-    form = HostForm
-    fields = ("name", "base_url", "enabled")
-    list_display = ("name", "base_url", "enabled")
 
 
 class AliasForm(AnyModelForm):

@@ -13,7 +13,7 @@ import yaml
 from routing.admin.typed import AnyInlineFormSet, AnyModelForm
 from routing.catalog.fields import Reading
 from routing.catalog.reading import read_rows
-from routing.catalog.references import known_names, problems_of
+from routing.catalog.references import all_problems
 from routing.catalog.schema import KINDS
 from routing.models import Model
 
@@ -28,8 +28,7 @@ def problems_with(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]
     document = yaml.compose(_json({section: [row]}), Loader=yaml.SafeLoader)
     reading = Reading()
     wanted = read_rows(cast("yaml.MappingNode", document), reading)
-    known = known_names(wanted, _rows(), with_database=True)
-    problems = [*reading.problems, *problems_of(reading.mentions, known)]
+    problems = all_problems(wanted, reading, _rows(), with_database=True)
     paths = (problem.words.partition(": ") for problem in problems)
     return [(path.removeprefix(f"{section}[0]").removeprefix("."), words) for path, _, words in paths]
 
@@ -66,13 +65,23 @@ class CheckedFormSet(AnyInlineFormSet):
         """One entry of the list as the file would write it."""
         raise NotImplementedError
 
+    def row(self) -> dict[str, Any]:
+        """What else of the row the list is checked with."""
+        return {"name": self.instance.name or "new"}
+
+    def entries(self, forms: list[Any]) -> Any:
+        """The list as the file would write it, or a mapping in the same order."""
+        return [self.entry(form.cleaned_data) for form in forms]
+
+    def kept_forms(self) -> list[Any]:
+        return [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
+
     def clean(self) -> None:
         super().clean()
         if any(self.errors):
             return
-        kept = [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
-        row = {"name": self.instance.name or "new", self.key: [self.entry(f.cleaned_data) for f in kept]}
-        for path, words in problems_with(self.section, row):
+        kept = self.kept_forms()
+        for path, words in problems_with(self.section, self.row() | {self.key: self.entries(kept)}):
             # The row's other fields are its form's to check.
             if path.startswith(f"{self.key}["):
                 number = int(path.removeprefix(f"{self.key}[").partition("]")[0])

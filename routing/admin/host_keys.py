@@ -4,45 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from django import forms
 from django.contrib import admin
 
 from routing.admin.breakers import BreakersPage
 from routing.admin.checked import CheckedForm
+from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
 from routing.models import HostKey
-from routing.secrets import SecretError, encrypt
+from routing.secrets import SecretError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from django.http import HttpRequest
 
-_KEPT = "kept"
-
 
 class HostKeyForm(CheckedForm):
-    """The secret is written with the form, empty keeps the one that is stored. A browser gets an empty field back,
-    also when something else in the form was wrong."""
+    """The secret is written with the form, empty keeps the one that is stored."""
 
     section = "host_keys"
     words = {"value_from": "env_name", "value": "secret"}
 
-    secret = forms.CharField(
-        required=False,
-        widget=forms.PasswordInput(render_value=False, attrs={"autocomplete": "new-password", "size": 60}),
-        help_text="Stored encrypted and never shown again. Left empty, what is stored stays.",
-    )
+    secret = SecretField()
 
     class Meta:
         model = HostKey
-        fields = ("name", "host", "env_name", "rate_limit", "enabled")
+        fields = ("name", "host", "env_name", "file_path", "rate_limit", "enabled")
+        help_texts = PLACE_HELP
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rate_limit = values["rate_limit"]
         return {
             "host": values["host"].name,
-            "value_from": {"env": values["env_name"]} if values["env_name"] else None,
-            "value": values["secret"] or (_KEPT if self._keeps_stored(values) else None),
+            "value_from": place_of(values),
+            "value": values["secret"] or (KEPT if self._keeps_stored(values) else None),
             "rate_limit": rate_limit.name if rate_limit else None,
         }
 
@@ -50,26 +44,20 @@ class HostKeyForm(CheckedForm):
         values = super().clean()
         if values is None or self.errors:
             return values
-        if values["secret"]:
-            self._store(values["secret"])
-        elif values["env_name"]:
-            self.instance.secret_encrypted = None
+        try:
+            sealed(self.instance, values["secret"], kept=self._keeps_stored(values))
+        except SecretError as problem:
+            self.add_error("secret", str(problem))
         return values
 
     def _keeps_stored(self, values: Mapping[str, Any]) -> bool:
-        return not values["env_name"] and self.instance.secret_encrypted is not None
-
-    def _store(self, secret: str) -> None:
-        try:
-            self.instance.secret_encrypted = encrypt(secret.encode())
-        except SecretError as problem:
-            self.add_error("secret", str(problem))
+        return place_of(values) is None and self.instance.secret_encrypted is not None
 
 
 @admin.register(HostKey)
 class HostKeyPage(BreakersPage):
     form = HostKeyForm
-    fields = ("name", "host", "env_name", "secret", "rate_limit", "enabled")
+    fields = ("name", "host", "env_name", "file_path", "secret", "rate_limit", "enabled")
     list_display = ("name", "host", "source", "enabled")
     list_filter = ("enabled", "host")
     list_select_related = ("host",)
@@ -86,8 +74,8 @@ class HostKeyPage(BreakersPage):
             return self.fields
         if not self.has_change_permission(request, obj):
             return ("name", "host", "source", "rate_limit", "enabled")
-        return ("name", "host", "source", "env_name", "secret", "rate_limit", "enabled")
+        return ("name", "host", "source", "env_name", "file_path", "secret", "rate_limit", "enabled")
 
     @admin.display(description="secret is")
     def source(self, host_key: HostKey) -> str:
-        return f"in {host_key.env_name}" if host_key.env_name else "stored, encrypted"
+        return source_of(host_key) or "nowhere: none is sent"

@@ -15,7 +15,7 @@ from routing.catalog.price_gaps import price_gaps
 from routing.catalog.problems import CatalogRefused, Problem
 from routing.catalog.pruning import prune_rows
 from routing.catalog.reading import Wanted, read_rows
-from routing.catalog.references import known_names, problems_of
+from routing.catalog.references import all_problems
 from routing.catalog.schema import KINDS, Kind, StoredField
 from routing.secrets import SecretError
 
@@ -53,14 +53,18 @@ def apply_catalog(
 
 def _apply(wanted: list[Wanted], reading: Reading, *, prune: bool) -> list[Change]:
     rows = {kind.section: _rows_of(kind) for kind in KINDS}
-    known = known_names(wanted, rows, with_database=not prune)
-    problems = [*reading.problems, *problems_of(reading.mentions, known)]
+    problems = all_problems(wanted, reading, rows, with_database=not prune)
     if problems:
         raise CatalogRefused(problems)
     try:
-        drafts = [_save(row, rows) for row in wanted]
+        return _written(wanted, rows, prune=prune)
     except SecretError as error:
         raise CatalogRefused([Problem(0, str(error))]) from error
+
+
+def _written(wanted: list[Wanted], rows: Rows, *, prune: bool) -> list[Change]:
+    """Raises SecretError: a secret cannot be stored without a master key."""
+    drafts = [_save(row, rows) for row in wanted]
     pruned = list(prune_rows(wanted, rows)) if prune else []
     for draft in drafts:
         draft.fill(rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from routing.secrets import SecretUnreadable, decrypt, encrypt
+from routing.secrets import SecretError, SecretUnreadable, decrypt, encrypt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -71,6 +71,22 @@ class Reference(Column):
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
         setattr(row, self.attribute, None if value is None else rows[self.section][value])
         return (self.attribute,)
+
+
+@dataclass(frozen=True, slots=True)
+class Place(Column):
+    """Where a secret is read: the name of a variable, the path of a file, or neither."""
+
+    file_attribute: str
+
+    def current(self, row: Any) -> tuple[str, str]:
+        return getattr(row, self.attribute), getattr(row, self.file_attribute)
+
+    def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
+        env_name, file_path = value
+        setattr(row, self.attribute, env_name)
+        setattr(row, self.file_attribute, file_path)
+        return self.attribute, self.file_attribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +185,38 @@ class Children(Column):
         }
         place = {"position": position} if self.ordered else {}
         return self.model(**{self.parent: row}, **values, **place)
+
+
+@dataclass(frozen=True, slots=True)
+class SealedChildren(Children):
+    """With a secret each, or none, that is encrypted at rest: `sealed` is its attribute, `key` the record's word.
+
+    A secret that can no longer be read differs from any. Writing raises SecretError without a master key.
+    """
+
+    sealed: str = ""
+    key: str = ""
+
+    def differs(self, row: Any, value: Any) -> bool:
+        asked = {record[self.attributes[0]]: record[self.key] for record in value}
+        return Children.differs(self, row, value) or asked != dict(map(self._secret, self._children(row)))
+
+    def _children(self, row: Any) -> list[Any]:
+        return list(getattr(row, self.attribute).all())
+
+    def _secret(self, child: Any) -> tuple[Any, Any]:
+        sealed = getattr(child, self.sealed)
+        name = getattr(child, self.attributes[0])
+        try:
+            return name, None if sealed is None else decrypt(bytes(sealed)).decode()
+        except (SecretError, UnicodeDecodeError):
+            return name, SecretUnreadable
+
+    def _child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
+        child = Children._child(self, row, record, rows, position=position)
+        secret = record[self.key]
+        setattr(child, self.sealed, None if secret is None else encrypt(secret.encode()))
+        return child
 
 
 def name_of(row: Any) -> str:

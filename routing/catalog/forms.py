@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from urllib.parse import SplitResult, urlsplit
 
 from routing.own_names import is_own_name
+from routing.secret_files import checked_path
+from routing.upstream_headers import checked_auth_header, checked_header_name, checked_header_value
+from routing.upstream_url import checked_base_url
 
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
@@ -50,27 +52,7 @@ def username(text: str) -> str:
 
 def base_url(text: str) -> str:
     """Without the slashes at its end."""
-    parts = _split(text)
-    if len(text) > 500 or not re.fullmatch(r"[\x21-\x7e]+", text):
-        raise ValueError("expected a URL of at most 500 ASCII characters without blanks")
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("expected a URL that starts with http:// or https:// and names a host")
-    if "@" in parts.netloc:
-        raise ValueError("expected a URL without credentials: a host key holds them")
-    if "?" in text or "#" in text:
-        raise ValueError("expected a URL without ? and #")
-    return text.rstrip("/")
-
-
-def _split(text: str) -> SplitResult:
-    try:
-        parts = urlsplit(text)
-        _ = parts.port
-    except ValueError:
-        raise ValueError(
-            "expected a URL like https://api.example.com, with a port from 0 to 65535 if any"
-        ) from None
-    return parts
+    return checked_base_url(text)
 
 
 def environment_name(text: str) -> str:
@@ -79,6 +61,28 @@ def environment_name(text: str) -> str:
     if is_own_name(text):
         raise ValueError("expected the variable of an upstream's key: this one is the deployment's own")
     return text
+
+
+def file_path(text: str) -> str:
+    return checked_path(text)
+
+
+def query_part(text: str) -> str:
+    if not 1 <= len(text) <= 1000 or not text.isprintable():
+        raise ValueError("expected 1-1000 printable characters")
+    return text
+
+
+def header_name(text: str) -> str:
+    return checked_header_name(text)
+
+
+def auth_header(text: str) -> str:
+    return checked_auth_header(text)
+
+
+def header_value(text: str) -> str:
+    return checked_header_value(text)
 
 
 def secret(text: str) -> str:

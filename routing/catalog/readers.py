@@ -99,15 +99,6 @@ def record(*fields: Field, check: Check | None = None) -> Reader:
     return read
 
 
-def only(key: str, read_whole: Reader) -> Reader:
-    """One value of a record, as the record's value."""
-
-    def read(node: yaml.Node, path: str, reading: Reading) -> Any:
-        return read_whole(node, path, reading)[key]
-
-    return read
-
-
 def each_as(key: str, read_list: Reader) -> Reader:
     """A list of plain values as records with that one key."""
 

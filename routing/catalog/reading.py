@@ -22,6 +22,8 @@ class Wanted:
     kind: Kind
     name: str
     values: dict[str, Any]
+    line: int
+    path: str
 
 
 def read_rows(document: yaml.MappingNode, reading: Reading) -> list[Wanted]:
@@ -50,4 +52,4 @@ def _section(kind: Kind, node: yaml.Node, reading: Reading) -> Iterator[Wanted]:
             words = f"{kind.word} {shown(name)} is given twice, first in line {lines[name]}"
             reading.wrong(child, path, words)
         lines.setdefault(name, line_of(child))
-        yield Wanted(kind=kind, name=name, values=values)
+        yield Wanted(kind=kind, name=name, values=values, line=line_of(child), path=path)

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from routing.catalog.crossing import problems_across
 from routing.catalog.problems import Problem, shown
 from routing.catalog.schema import KINDS
 from routing.models import Alias
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routing.catalog.columns import Rows
-    from routing.catalog.fields import Mention
+    from routing.catalog.fields import Mention, Reading
     from routing.catalog.reading import Wanted
 
 _WORDS = {kind.section: kind.word for kind in KINDS}
@@ -29,7 +30,18 @@ class Known:
     aliases: dict[str, str] = field(default_factory=dict)
 
 
-def known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Known:
+def all_problems(wanted: list[Wanted], reading: Reading, rows: Rows, *, with_database: bool) -> list[Problem]:
+    """What reading found, names that lead nowhere, and rows that do not fit each other."""
+    known = _known_names(wanted, rows, with_database=with_database)
+    lines = {mention.path: mention.line for mention in reading.mentions}
+    return [
+        *reading.problems,
+        *_problems_of(reading.mentions, known),
+        *problems_across(wanted, lines, with_database=with_database),
+    ]
+
+
+def _known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Known:
     known = Known()
     if with_database:
         _add_database(known, rows, in_file={row.name for row in wanted if row.kind.section == "models"})
@@ -40,7 +52,7 @@ def known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Kno
     return known
 
 
-def problems_of(mentions: list[Mention], known: Known) -> Iterator[Problem]:
+def _problems_of(mentions: list[Mention], known: Known) -> Iterator[Problem]:
     lines: dict[str, int] = {}
     for mention in mentions:
         if mention.section == "aliases":

@@ -6,17 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.catalog import forms
-from routing.catalog.columns import Allowance, Children, Column, Reference, Secret, Words
+from routing.catalog.columns import (
+    Allowance,
+    Children,
+    Column,
+    Place,
+    Reference,
+    SealedChildren,
+    Secret,
+    Words,
+)
 from routing.catalog.fields import Check, Field
 from routing.catalog.nested import BINDING, INCLUDED, RATE, RULE, called, currency_field, tier, window
+from routing.catalog.of_hosts import auth, headers, place, query
 from routing.catalog.readers import (
     alias,
     choice,
     each_as,
     grant,
     listing,
-    only,
-    record,
     reference,
     text,
     truth,
@@ -26,6 +34,7 @@ from routing.models import (
     Alias,
     Binding,
     Host,
+    HostHeader,
     HostKey,
     Model,
     Policy,
@@ -92,7 +101,7 @@ class Kind:
 
 
 def _one_source(host_key: dict[str, Any]) -> Iterator[str]:
-    if bool(host_key["env_name"]) == (host_key["value"] is not None):
+    if host_key["value_from"] != ("", "") and host_key["value"] is not None:
         yield "expected value_from or value, one of them"
 
 
@@ -145,7 +154,25 @@ KINDS = (
         "hosts",
         "host",
         Host,
-        (Field("base_url", text(forms.base_url), required=True, column=Column("base_url")),),
+        (
+            Field("base_url", text(forms.base_url), required=True, column=Column("base_url")),
+            Field("query", query, default={}, column=Column("query")),
+            Field(
+                "headers",
+                headers,
+                default=(),
+                column=SealedChildren(
+                    "headers",
+                    model=HostHeader,
+                    parent="host",
+                    attributes=("name", "text", "env_name", "file_path"),
+                    sealed="secret_encrypted",
+                    key="secret",
+                ),
+            ),
+            Field("auth", auth, default="", column=Column("auth")),
+            Field("stream_usage", truth, default=True, column=Column("stream_usage")),
+        ),
         name_form=forms.name_without_separators,
     ),
     Kind(
@@ -154,13 +181,7 @@ KINDS = (
         HostKey,
         (
             Field("host", reference("hosts"), required=True, column=Reference("host", "hosts")),
-            Field(
-                "value_from",
-                only("env", record(Field("env", text(forms.environment_name), required=True))),
-                default="",
-                to="env_name",
-                column=Column("env_name"),
-            ),
+            Field("value_from", place, default=("", ""), column=Place("env_name", "file_path")),
             Field("value", text(forms.secret), column=Secret("secret_encrypted")),
             Field("rate_limit", reference("rate_limits"), column=Reference("rate_limit", "rate_limits")),
         ),

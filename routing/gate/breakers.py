@@ -53,20 +53,20 @@ def states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
 def reset(host_key: HostKey) -> None:
     """Closes the breaker, for every host key of the same value. Raises RedisAway, and SecretError."""
     try:
-        client().delete(_breaker(host_key_secret(host_key)))
+        client().delete(_breaker(host_key))
     except REDIS_UNAVAILABLE as error:
         raise away(error) from error
 
 
 def _name(host_key: HostKey) -> str | None:
     try:
-        return _breaker(host_key_secret(host_key))
-    except (SecretError, UnicodeDecodeError):
+        return _breaker(host_key)
+    except SecretError:
         return None
 
 
-def _breaker(secret: str) -> str:
-    return f"{PREFIX}breaker:{breaker_of(secret)}"
+def _breaker(host_key: HostKey) -> str:
+    return f"{PREFIX}breaker:{breaker_of(host_key_secret(host_key), host_key_id=str(host_key.id))}"
 
 
 def _state(host_key: HostKey, found: dict[bytes, bytes], now_ms: int) -> BreakerState:

@@ -29,15 +29,21 @@ def encode_plan(
             "turn": f"{PREFIX}turn:{selection}:{policy}:{host}",
             "rules": _rules(f"policy:{policy}", rules),
             "keys": [
-                {"id": key.id, "breaker": breaker_of(key.secret), "rules": _rules(f"key:{key.id}", key.rules)}
+                {
+                    "id": key.id,
+                    "breaker": breaker_of(key.secret, host_key_id=key.id),
+                    "rules": _rules(f"key:{key.id}", key.rules),
+                }
                 for key in keys
             ],
         }
     )
 
 
-def breaker_of(secret: str) -> str:
-    """Rows with the same secret share a breaker. Redis never sees the secret."""
+def breaker_of(secret: str, *, host_key_id: str) -> str:
+    """Rows with the same secret share a breaker, and one without a secret has its own. Redis never sees the secret."""
+    if not secret:
+        return f"host-key-{host_key_id}"
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

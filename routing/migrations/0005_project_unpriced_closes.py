@@ -2,7 +2,7 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-    dependencies = [("routing", "0003_protect_policies_of_keys")]
+    dependencies = [("routing", "0004_hosts_take_query_headers_and_auth")]
 
     operations = [
         migrations.AddField(

@@ -1,7 +1,7 @@
 """Who may call what, and through which binding and host key (docs/glossary.md has the words)."""
 
 from routing.models.callers import Project, RelayKey, ServiceAccount, Team, User
-from routing.models.catalog import Alias, Binding, Host, HostKey, Model, Pricing, Provider, Rate
+from routing.models.catalog import Alias, Binding, Host, HostHeader, HostKey, Model, Pricing, Provider, Rate
 from routing.models.policies import Policy, PolicyHostKey, RateLimit, RateLimitRule
 from routing.models.tokens import InferenceToken, SigningKey
 
@@ -9,6 +9,7 @@ __all__ = [
     "Alias",
     "Binding",
     "Host",
+    "HostHeader",
     "HostKey",
     "InferenceToken",
     "Model",

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from django.core.validators import MinValueValidator
 from django.db import models
+from django.db.models.functions import Lower
 
 from relaybatch.ids import uuid7
 from routing.models.named import Named
 
 NAME_WITHOUT_SEPARATORS = models.Q(name__regex=r"^[^/@]+$")
+
+_SECRETS = ("env_name", "file_path", "secret_encrypted")
+
+
+def _only(source: str | None, *, of: tuple[str, ...] = ("text", *_SECRETS)) -> models.Q:
+    """That one of the columns says where a value is, and no other."""
+    empty = {
+        name: models.Q(**({f"{name}__isnull": True} if name == "secret_encrypted" else {name: ""}))
+        for name in of
+    }
+    found = models.Q()
+    for name, is_empty in empty.items():
+        found &= ~is_empty if name == source else is_empty
+    return found
 
 
 class Meter(models.TextChoices):
@@ -29,28 +44,63 @@ class Provider(Named):
 
 
 class Host(Named):
-    """An upstream's base URL. A base URL that ends in `/v1` is not given a second one."""
+    """An upstream. `base_url`: as routing/upstream_url.py takes it. `query`: names to texts, behind each URL.
+
+    `auth`: one of AUTH_WORDS, the name of another header, or empty for what the binding's adapter says.
+    `stream_usage`: live streams may be asked for their usage (`stream_options`), which some servers refuse.
+    """
 
     base_url = models.CharField(max_length=500)
+    query = models.JSONField(default=dict, db_default={}, blank=True)
+    auth = models.CharField(max_length=200, default="", db_default="", blank=True)
+    stream_usage = models.BooleanField(default=True, db_default=True)
 
     class Meta(Named.Meta):
         constraints = [models.CheckConstraint(condition=NAME_WITHOUT_SEPARATORS, name="host_name_form")]
 
 
+class HostHeader(models.Model):
+    """A header of a host's calls. Its value stands here in `text`, or is a secret from one of three places."""
+
+    host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="headers")
+    name = models.CharField(max_length=200)
+    text = models.TextField(blank=True, default="")
+    env_name = models.CharField(max_length=200, blank=True, default="")
+    file_path = models.CharField(max_length=1000, blank=True, default="")
+    secret_encrypted = models.BinaryField(null=True, editable=False)
+
+    class Meta:
+        ordering = ["name", "id"]
+        constraints = [
+            models.UniqueConstraint(Lower("name"), "host", name="host_header_once"),
+            models.CheckConstraint(
+                condition=_only("text") | _only("env_name") | _only("file_path") | _only("secret_encrypted"),
+                name="host_header_has_one_source",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class HostKey(Named):
-    """Our key at an upstream. The secret is in an environment variable or stored encrypted, never both."""
+    """Our key at an upstream. The secret is in an environment variable, in a file or stored encrypted; never in two
+    of them, and in none for a host whose `auth` is `none`."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="host_keys")
     env_name = models.CharField(max_length=200, blank=True, default="")
+    file_path = models.CharField(max_length=1000, blank=True, default="", db_default="")
     secret_encrypted = models.BinaryField(null=True, editable=False)
     rate_limit = models.ForeignKey("RateLimit", on_delete=models.PROTECT, null=True, blank=True)
 
     class Meta(Named.Meta):
         constraints = [
             models.CheckConstraint(
-                condition=models.Q(env_name="", secret_encrypted__isnull=False)
-                | models.Q(~models.Q(env_name=""), secret_encrypted__isnull=True),
-                name="host_key_has_one_source",
+                condition=_only("env_name", of=_SECRETS)
+                | _only("file_path", of=_SECRETS)
+                | _only("secret_encrypted", of=_SECRETS)
+                | _only(None, of=_SECRETS),
+                name="host_key_has_one_source_at_most",
             )
         ]
 

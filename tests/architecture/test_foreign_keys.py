@@ -11,6 +11,7 @@ from routing.models.callers import protect_keys_that_may_call
 SAFE = {
     ("routing.Alias.model", "CASCADE"): "a name that leads nowhere",
     ("routing.Binding.model", "CASCADE"): "a way to a model that is gone",
+    ("routing.HostHeader.host", "CASCADE"): "a part of its host",
     ("routing.HostKey.host", "CASCADE"): "a secret of a host that is gone",
     ("routing.InferenceToken.project", "SET_NULL"): "a token without its project may create nothing",
     ("routing.InferenceToken.user", "CASCADE"): "a token without its row is unknown",

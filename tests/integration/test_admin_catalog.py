@@ -56,6 +56,8 @@ def test_names_of_providers_have_no_separators(client: Client, world: SimpleName
         ("https://user:secret@example.com", "without credentials"),
         ("https://example.com?x=1", "without ? and #"),
         ("https://example.com:99999", "port"),
+        ("https://example.com/a/%2e%2e", "without the segments"),
+        ("https://{model}.example.com", "in the path alone"),
     ],
 )
 def test_base_urls_have_the_form_that_apply_takes(
@@ -66,8 +68,23 @@ def test_base_urls_have_the_form_that_apply_takes(
 
 
 def test_a_base_url_is_stored_without_its_last_slash(client: Client, world: SimpleNamespace) -> None:
-    assert save(client, "host", {"name": "new", "base_url": "https://example.com/v1/"}) == ""
+    fields = {"name": "new", "base_url": "https://example.com/v1/"} | rows("headers")
+    assert save(client, "host", fields) == ""
     assert Host.objects.get(name="new").base_url == "https://example.com/v1"
+
+
+def test_a_step_along_the_path_cannot_stand_for_the_model(client: Client, world: SimpleNamespace) -> None:
+    fields = model_fields(world, upstream_name="..")
+    Host.objects.update(base_url="https://example.com/{model}")
+    assert "cannot stand for {model}" in save(client, "model", fields)
+    assert "cannot stand for {model}" in save(client, "model", model_fields(world) | {"name": ".."})
+    assert not Binding.objects.filter(model__name__in=["new", ".."]).exists()
+
+    Host.objects.update(base_url="https://example.com")
+    assert save(client, "model", fields) == ""
+    changed = {"base_url": "https://example.com/{model}"}
+    assert "model new on host" in save(client, "host", changed, row=world.host)
+    assert Host.objects.get().base_url == "https://example.com"
 
 
 def test_a_name_stays_as_it_was_given(client: Client, world: SimpleNamespace) -> None:

@@ -8,7 +8,8 @@ from django.core.checks import run_checks
 from django.utils import timezone
 
 from routing.checks import check_stored_secrets
-from routing.models import HostKey
+from routing.models import Host, HostHeader, HostKey
+from routing.secrets import encrypt
 from routing.signing import current_signer, rotate_signing_key
 from tests.catalog import make_catalog
 
@@ -41,6 +42,15 @@ def test_a_missing_or_wrong_key_is_an_error_for_each_secret(settings: Settings, 
     )
     settings.RELAY_MASTER_KEY = key
     assert found() == ["routing.E002", "routing.E002"]
+
+
+def test_a_secret_header_of_a_host_is_a_stored_secret(settings: Settings) -> None:
+    host = Host.objects.create(name="h", base_url="http://127.0.0.1:9")
+    HostHeader.objects.create(host=host, name="X-Team", text="search")
+    HostHeader.objects.create(host=host, name="X-Sealed", secret_encrypted=encrypt(b"x"))
+    settings.RELAY_MASTER_KEY = ANOTHER
+    (message,) = check_stored_secrets()
+    assert str(message.msg).startswith("host header h X-Sealed: a stored secret cannot be read")
 
 
 def test_a_signing_key_is_a_stored_secret_until_it_is_retired(settings: Settings) -> None:

@@ -192,7 +192,7 @@ def test_disabled_bindings_hosts_and_keys_are_passed_over(catalog: Catalog) -> N
 
 
 def test_without_any_the_failure_says_what_is_missing(catalog: Catalog) -> None:
-    HostKey.objects.update(secret_encrypted=None, env_name="RELAY_TEST_UNSET")
+    HostKey.objects.update(secret_encrypted=None, env_name="UPSTREAM_TEST_UNSET")
     assert catalog.code() == "no_keys"
 
     PolicyHostKey.objects.all().delete()
@@ -233,8 +233,8 @@ def test_keys_are_in_the_policys_order_and_of_this_policy_only(catalog: Catalog)
 
 
 def test_a_secret_comes_from_the_environment(catalog: Catalog, monkeypatch: pytest.MonkeyPatch) -> None:
-    HostKey.objects.update(secret_encrypted=None, env_name="RELAY_TEST_HOST_KEY")
-    monkeypatch.setenv("RELAY_TEST_HOST_KEY", "from-env\n")
+    HostKey.objects.update(secret_encrypted=None, env_name="UPSTREAM_TEST_HOST_KEY")
+    monkeypatch.setenv("UPSTREAM_TEST_HOST_KEY", "from-env\n")
 
     assert catalog.route().choices[0].keys[0].secret == "from-env"
 

@@ -9,6 +9,8 @@ import pytest
 
 from routing import idle_connections
 from routing.call import Priced, PriceList, Tokens
+from routing.models import Binding, Host, HostKey, PolicyHostKey
+from routing.secrets import encrypt
 from routing.send import send
 from tests import upstream_answers as answers
 from tests.calls import BODIES, call_of
@@ -131,6 +133,49 @@ def test_a_base_url_that_ends_in_v1_is_not_given_a_second_one(upstream: Upstream
     send(call_of(catalog))
 
     assert upstream.requests[0].path == "/gateway/v1/chat/completions"
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("vendor/echo", "/a%7Eb/%41//vendor%2Fecho/chat/completions"),
+        ("%2e%2e", "/a%7Eb/%41//%252e%252e/chat/completions"),
+        ("..%2f?#", "/a%7Eb/%41//..%252f%3F%23/chat/completions"),
+    ],
+)
+def test_the_path_reaches_the_socket_as_it_was_built(upstream: Upstream, name: str, path: str) -> None:
+    catalog = make_catalog(upstream.url + "/a%7Eb/%41//{model}/")
+    Binding.objects.filter(model=catalog.models["openai"]).update(upstream_name=name)
+    send(call_of(catalog))
+
+    assert upstream.requests[0].path == path
+
+
+@pytest.mark.parametrize(
+    ("base_path", "name"), [("/a/%2E%2e", "m"), ("/a/../b", "m"), ("/{model}", ".."), ("/{model}/b", ".")]
+)
+def test_steps_along_the_path_are_never_sent(upstream: Upstream, base_path: str, name: str) -> None:
+    catalog = make_catalog(upstream.url + base_path)
+    Binding.objects.filter(model=catalog.models["openai"]).update(upstream_name=name)
+    outcome = send(call_of(catalog))
+
+    assert outcome.failure is not None
+    assert outcome.failure.code == "no_binding"
+    assert outcome.failure.message.startswith(
+        f"the model echo-1 cannot be called: host {catalog.host.name}: "
+    )
+    assert upstream.requests == []
+
+
+def test_a_binding_that_cannot_be_called_leaves_the_others(upstream: Upstream) -> None:
+    catalog = make_catalog(upstream.url)
+    odd = Host.objects.create(name="odd", base_url=upstream.url + "/..")
+    key = HostKey.objects.create(name="odd", host=odd, secret_encrypted=encrypt(b"odd-secret"))
+    PolicyHostKey.objects.create(policy=catalog.policy, host_key=key)
+    Binding.objects.update(position=1)
+    Binding.objects.create(model=catalog.models["openai"], host=odd, adapter="openai")
+
+    assert send(call_of(catalog)).target.host == catalog.host.name
 
 
 @pytest.mark.parametrize(

@@ -185,7 +185,7 @@ def test_a_key_whose_secret_cannot_be_read_is_passed_over(
     upstream: Upstream, catalog: SimpleNamespace
 ) -> None:
     one, two, *_ = catalog.host_keys
-    HostKey.objects.filter(id=one.id).update(env_name="RELAY_TEST_UNSET_KEY", secret_encrypted=None)
+    HostKey.objects.filter(id=one.id).update(env_name="UPSTREAM_TEST_UNSET_KEY", secret_encrypted=None)
     HostKey.objects.filter(id=two.id).update(secret_encrypted=encrypt(b"no header\r\nholds: this"))
     send(call_of(catalog))
 

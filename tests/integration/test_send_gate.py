@@ -173,7 +173,7 @@ def test_states_of_keys_and_a_reset(catalog: SimpleNamespace, upstream: Upstream
     breakers.reset(catalog.host_keys[0])
     assert state(catalog.host_keys[0]) == breakers.BreakerState(catalog.host_keys[0], "closed")
     HostKey.objects.filter(id=catalog.host_keys[1].id).update(
-        secret_encrypted=None, env_name="RELAY_TEST_UNSET"
+        secret_encrypted=None, env_name="UPSTREAM_TEST_UNSET"
     )
     assert state(HostKey.objects.get(id=catalog.host_keys[1].id)).state == "unknown"
 

@@ -9,8 +9,8 @@ from django.utils import timezone
 
 from relaybatch.errors import Unauthenticated
 from routing.credentials import authenticate
-from routing.models import HostKey, Project, SigningKey, User
-from routing.secrets import decrypt
+from routing.models import HostHeader, HostKey, Project, SigningKey, User
+from routing.secrets import decrypt, encrypt
 from routing.signing import current_signer
 from routing.stored_secrets import move_to_newest_master_key, unreadable
 from tests.catalog import make_catalog
@@ -73,14 +73,32 @@ def test_all_secrets_move_to_the_newest_master_key(
 ) -> None:
     token = shell.answer("mint_token", "--user", "ana")["token"]
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    moved = {"host_keys": 2, "signing_keys": 1, "unchanged": 0}
+    moved = {"host_keys": 2, "host_headers": 0, "signing_keys": 1, "unchanged": 0}
     assert shell.answer("reencrypt") == moved
-    assert shell.answer("reencrypt") == {"host_keys": 0, "signing_keys": 0, "unchanged": 3}
+    assert shell.answer("reencrypt") == {
+        "host_keys": 0,
+        "host_headers": 0,
+        "signing_keys": 0,
+        "unchanged": 3,
+    }
     settings.RELAY_MASTER_KEY = NEW
     values = {decrypt(bytes(key.secret_encrypted or b"")) for key in HostKey.objects.all()}
     assert values == {b"one", b"two"}
     shell.answer("mint_token", "--user", "ana")
     authenticate(token, now=timezone.now())
+
+
+def test_headers_of_hosts_move_to_the_newest_master_key(
+    shell: Shell, rows: SimpleNamespace, settings: Settings
+) -> None:
+    header = HostHeader.objects.create(host=rows.host, name="X-Sealed", secret_encrypted=encrypt(b"three"))
+    HostHeader.objects.create(host=rows.host, name="X-Team", text="search")
+    settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
+    assert shell.answer("reencrypt")["host_headers"] == 1
+    settings.RELAY_MASTER_KEY = NEW
+    header.refresh_from_db()
+    assert decrypt(bytes(header.secret_encrypted or b"")) == b"three"
+    assert list(unreadable()) == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -109,7 +127,12 @@ def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(
 
 def test_a_host_key_from_the_environment_has_nothing_to_move(shell: Shell, rows: SimpleNamespace) -> None:
     HostKey.objects.update(secret_encrypted=None, env_name="SOME_KEY")
-    assert shell.answer("reencrypt") == {"host_keys": 0, "signing_keys": 0, "unchanged": 0}
+    assert shell.answer("reencrypt") == {
+        "host_keys": 0,
+        "host_headers": 0,
+        "signing_keys": 0,
+        "unchanged": 0,
+    }
 
 
 @pytest.mark.parametrize(

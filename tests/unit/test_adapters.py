@@ -1,4 +1,4 @@
-"""The adapters: addresses, headers, and what usage says, however odd."""
+"""The adapters: what usage says, however odd."""
 
 from __future__ import annotations
 
@@ -10,20 +10,6 @@ from routing.adapters import ADAPTERS
 from routing.call import Tokens
 
 HOSTILE = [None, "", "12", -1, 1.0, 1.5, True, 2**63, 2**70, [], {}, [1], {"a": 1}]
-
-
-@pytest.mark.parametrize(
-    ("base_url", "url"),
-    [
-        ("https://api.openai.com", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/v1", "https://api.openai.com/v1/chat/completions"),
-        ("https://openrouter.ai/api/v1/", "https://openrouter.ai/api/v1/chat/completions"),
-        ("http://h/v10", "http://h/v10/v1/chat/completions"),
-    ],
-)
-def test_a_base_url_is_given_v1_once(base_url: str, url: str) -> None:
-    assert ADAPTERS["openai"].path(base_url) == url
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from routing.masking import without_secret
+from routing.masking import without_secret, without_secrets
 
 SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
 
@@ -42,3 +42,16 @@ def test_no_text_takes_long(text: bytes) -> None:
     began = time.process_time()
     without_secret(text, SECRET)
     assert time.process_time() - began < 0.5
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "kept"),
+    [
+        ("Basic dXNlcjpwdw==", "no dXNlcjpwdw==, Basic dXNlcjpwdw==", "no ***==, ***"),
+        ("session=abcdefghij; theme=dark", "session abcdefghij is over", "session *** is over"),
+        ("Bearer abcdefghij", "Bearer is missing", "Bearer is missing"),
+        ("short", "short", "short"),
+    ],
+)
+def test_each_part_of_a_header_that_could_be_a_secret_is_masked(value: str, said: str, kept: str) -> None:
+    assert without_secrets(said.encode(), ["", value]).decode() == kept

@@ -85,6 +85,29 @@ def test_no_host_key_sends_a_secret_of_the_deployment(monkeypatch: pytest.Monkey
     assert "hunter2" not in str(refused.value)
 
 
+def test_a_host_keys_secret_comes_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "key"
+    file.write_text("sk-from-a-file\n")
+    host_key = HostKey(name="main", host=Host(name="h"), file_path=str(file))
+    assert host_key_secret(host_key) == "sk-from-a-file"
+    file.write_text("two\nlines")
+    with pytest.raises(SecretUnset, match=r"host key main: file .*key does not hold one line") as refused:
+        host_key_secret(host_key)
+    assert "lines" not in str(refused.value)
+
+
+def test_a_host_key_without_a_value_is_as_good_as_unset() -> None:
+    with pytest.raises(SecretUnset, match="host key main: it has no value"):
+        host_key_secret(HostKey(name="main", host=Host(name="h")))
+
+
+def test_a_host_that_is_sent_none_is_sent_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOME_UPSTREAM_KEY", "from-the-environment")
+    host = Host(name="h", auth="none")
+    assert host_key_secret(HostKey(name="main", host=host)) == ""
+    assert host_key_secret(HostKey(name="main", host=host, env_name="SOME_UPSTREAM_KEY")) == ""
+
+
 def test_a_host_keys_stored_secret_is_decrypted(settings: Settings) -> None:
     settings.RELAY_MASTER_KEY = NEW
     host_key = HostKey(name="main", host=Host(name="h"), secret_encrypted=encrypt(b"stored"))

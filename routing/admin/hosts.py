@@ -1,0 +1,176 @@
+"""Hosts with their headers. What a secret header holds goes in and never comes out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django import forms
+from django.contrib import admin
+
+from routing.admin.checked import CheckedForm, CheckedFormSet
+from routing.admin.named import NamedPage, RowsInline
+from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
+from routing.admin.typed import AnyModelForm
+from routing.catalog.forms import base_url
+from routing.models import Host, HostHeader
+from routing.secrets import SecretError
+from routing.upstream_headers import AUTH_WORDS, holds_credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class QueryField(forms.CharField):
+    """`name=value`, one a line."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "cols": 80})
+
+    def __init__(self) -> None:
+        super().__init__(
+            required=False,
+            help_text="One a line: api-version=2024-10-21. Goes behind ? of every call; no place for secrets.",
+        )
+
+    def prepare_value(self, value: Any) -> Any:
+        return (
+            "\n".join(f"{name}={text}" for name, text in value.items()) if isinstance(value, dict) else value
+        )
+
+    def to_python(self, value: Any) -> Any:
+        lines = [line.strip() for line in str(super().to_python(value) or "").splitlines() if line.strip()]
+        pairs = [(name.strip(), text.strip()) for name, _, text in (line.partition("=") for line in lines)]
+        if len(dict(pairs)) < len(pairs):
+            raise forms.ValidationError("a name is given twice")
+        return dict(pairs)
+
+    def has_changed(self, initial: Any, data: Any) -> bool:
+        try:
+            return bool((initial or {}) != self.to_python(data))
+        except forms.ValidationError:
+            return True
+
+
+def _written_auth(auth: str) -> Any:
+    """As the file would say it."""
+    return {"header": auth} if auth and auth not in AUTH_WORDS else auth or None
+
+
+class HostForm(CheckedForm):
+    section = "hosts"
+
+    query = QueryField()
+    auth = forms.CharField(
+        max_length=200,
+        required=False,
+        help_text=f"How a host key is sent: {', '.join(AUTH_WORDS)}, or the name of another header. "
+        "Left empty, as the adapter of the binding does.",
+    )
+
+    class Meta:
+        model = Host
+        fields = ("name", "base_url", "query", "auth", "stream_usage", "enabled")
+        help_texts = {"stream_usage": "Off for servers that refuse stream_options."}
+
+    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            "base_url": values["base_url"],
+            "query": values["query"],
+            "auth": _written_auth(values["auth"]),
+            "stream_usage": values["stream_usage"],
+        }
+
+    def clean(self) -> dict[str, Any] | None:
+        values = super().clean()
+        if values is not None and not self.errors:
+            values["base_url"] = base_url(values["base_url"])
+        return values
+
+
+class HostHeaderForm(AnyModelForm):
+    """`secret` is written with the form, empty keeps the one that is stored."""
+
+    text = forms.CharField(required=False, help_text="Shown to whoever may look at hosts.")
+    secret = SecretField()
+
+    class Meta:
+        model = HostHeader
+        fields = ("name", "text", "env_name", "file_path")
+        help_texts = PLACE_HELP
+
+    def clean(self) -> dict[str, Any]:
+        values: dict[str, Any] = super().clean() or {}
+        if values.get("text") and holds_credentials(values.get("name", "key")):
+            self._hide_text(values)
+        given = [name for name in ("text", "secret", "env_name", "file_path") if values.get(name)]
+        if len(given) > 1:
+            self.add_error(None, "expected text, a variable, a file or a secret, one of them")
+        values["kept"] = self.instance.secret_encrypted is not None and not given
+        return values
+
+    def _hide_text(self, values: dict[str, Any]) -> None:
+        """The name is one of a credential: what was typed is a secret, and not given back to the page."""
+        values["secret"] = values["secret"] or values["text"]
+        values["text"] = ""
+        self.data = {**self.data, self.add_prefix("text"): ""}
+
+    def written(self) -> Any:
+        """As the file would say it."""
+        values = self.cleaned_data
+        value = KEPT if values["kept"] else values["secret"] or None
+        return values["text"] or {"value": value, "value_from": place_of(values)}
+
+    def store(self) -> None:
+        try:
+            sealed(self.instance, self.cleaned_data["secret"], kept=self.cleaned_data["kept"])
+        except SecretError as problem:
+            self.add_error("secret", str(problem))
+
+
+class HostHeaderFormSet(CheckedFormSet):
+    section, key = "hosts", "headers"
+
+    def clean(self) -> None:
+        if any(self.errors) or self._has_doubled_names():
+            return
+        super().clean()
+        for form in self.kept_forms():
+            if not form.errors:
+                form.store()
+
+    def _has_doubled_names(self) -> bool:
+        """A mapping could not hold them, nor could a request."""
+        seen: set[str] = set()
+        for form in self.kept_forms():
+            name = form.cleaned_data["name"].lower()
+            if name in seen:
+                form.add_error("name", "given twice")
+                return True
+            seen.add(name)
+        return False
+
+    def row(self) -> dict[str, Any]:
+        auth = _written_auth(self.instance.auth)
+        return {**super().row(), "base_url": self.instance.base_url, "auth": auth}
+
+    def entries(self, forms: list[Any]) -> Any:
+        return {form.cleaned_data["name"]: form.written() for form in forms}
+
+
+class HostHeaderInline(RowsInline):
+    model = HostHeader
+    form = HostHeaderForm
+    formset = HostHeaderFormSet
+    verbose_name = "header"
+    fields = ("name", "text", "env_name", "file_path", "secret")
+
+    def secret(self, header: HostHeader) -> str:
+        """For those who only look; others see the form's field."""
+        return source_of(header)
+
+
+@admin.register(Host)
+class HostPage(NamedPage):
+    form = HostForm
+    fields = ("name", "base_url", "query", "auth", "stream_usage", "enabled")
+    list_display = ("name", "base_url", "auth", "enabled")
+    inlines = (HostHeaderInline,)

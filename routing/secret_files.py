@@ -1,0 +1,94 @@
+"""Secrets in files of the machine: small, of one line, read again whenever the catalog is.
+
+Whoever edits the catalog chooses the host that a secret is sent to, so the deployment's own files are refused, and
+those of the system. No message holds what a file says.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+
+from routing.own_names import is_own_name
+
+MAX_BYTES = 8192
+MAX_PATH_CHARACTERS = 1000
+
+_OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
+_ONE_LINE = re.compile(r"[\t\x20-\x7e]+")
+# A FIFO without a writer would keep whoever opens it waiting.
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+
+
+class FileUnusable(Exception):  # noqa: N818
+    """In a few words, why nothing can be read from it."""
+
+
+def checked_path(text: str) -> str:
+    """Of a file that need not be there: the workers have it. Raises ValueError."""
+    if not text.startswith("/") or not text.isprintable() or len(text) > MAX_PATH_CHARACTERS:
+        raise ValueError("expected the absolute path of a file, as /run/secrets/openai")
+    if any(path.is_relative_to(folder) for folder in _OF_THE_SYSTEM for path in (Path(text), _real(text))):
+        raise ValueError("expected a file of an upstream's key: none under /proc, /sys and /dev")
+    if _real(text) in map(_real, _own_paths()):
+        raise ValueError("expected a file of an upstream's key: this one is the deployment's own")
+    return text
+
+
+def read_secret_file(path: str) -> str:
+    """Without white space at its ends. Raises FileUnusable."""
+    try:
+        checked_path(path)
+    except ValueError:
+        raise FileUnusable("is no path of an upstream's secret") from None
+    try:
+        return _secret_in(_content(path))
+    except OSError as error:
+        raise FileUnusable(f"cannot be read: {error.strerror}") from None
+
+
+def _content(path: str) -> bytes:
+    descriptor = os.open(path, _FLAGS)
+    try:
+        _require_upstreams(os.fstat(descriptor))
+        with open(descriptor, "rb", closefd=False) as file:
+            return file.read(MAX_BYTES + 1)
+    finally:
+        os.close(descriptor)
+
+
+def _require_upstreams(found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise FileUnusable("is no regular file")
+    # By the file itself: another link to it has another path.
+    if any(_is_same(found, path) for path in _own_paths()):
+        raise FileUnusable("is the deployment's own")
+
+
+def _secret_in(content: bytes) -> str:
+    if len(content) > MAX_BYTES:
+        raise FileUnusable(f"has more than {MAX_BYTES} bytes")
+    text = content.decode("latin-1").strip(" \t\r\n")
+    if not _ONE_LINE.fullmatch(text):
+        raise FileUnusable("does not hold one line of ASCII characters")
+    return text
+
+
+def _real(path: str) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _own_paths() -> list[str]:
+    """The files that this deployment's own variables name."""
+    return [
+        path for name, path in os.environ.items() if path and name.endswith("_FILE") and is_own_name(name)
+    ]
+
+
+def _is_same(found: os.stat_result, path: str) -> bool:
+    try:
+        return os.path.samestat(found, os.stat(path))
+    except OSError:
+        return False
