@@ -18,5 +18,5 @@ _OF_OTHER_PROCESSES = frozenset(
 def is_own_name(name: str) -> bool:
     """In whatever case, and also of the form that names a file of the value."""
     upper = name.upper()
-    plain = upper.removesuffix("_FILE")
-    return upper.startswith(_PREFIXES) or plain in _OF_OTHER_PROCESSES or plain in names_read()
+    ours = _OF_OTHER_PROCESSES | names_read()
+    return upper.startswith(_PREFIXES) or upper in ours or upper.removesuffix("_FILE") in ours
