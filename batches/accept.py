@@ -13,22 +13,30 @@ from django.db import connection, transaction
 
 from batches.idempotency import Idempotency, claim_answer
 from batches.models import Batch
+from batches.models.surroundings import RESEND_MINUTES
 from batches.owners import lock_owner, owner_named, require_room
+from batches.patience import AWAY
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.publish import publish_soon
+from batches.resends import Send, claim_send
 from relaybatch.clock import database_now
+from relaybatch.databases import silence_allowed
 from relaybatch.errors import Forbidden, Unavailable
 from relaybatch.ids import uuid7, uuid7_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from batches.idempotency import AnsweredEarlier
     from batches.models import Owner
     from batches.payloads import BatchPayloads
     from batches.submission import Submission
     from routing.credentials import Credential
 
 logger = logging.getLogger(__name__)
+
+# As long as a create may be sent again: until then, its resends wait for the store as well.
+STORE_SECONDS = RESEND_MINUTES * 60
 
 _COPY_ITEMS = """COPY batches_batchitem
 (id, batch_id, owner_id, idx, custom_id, request_offset, request_length) FROM STDIN"""
@@ -46,29 +54,52 @@ def accept_batch(
     submission: Submission,
     *,
     credential: Credential,
-    idempotency: Idempotency | None,
+    idempotency: Idempotency | Send | None,
     render: Callable[[Batch], tuple[int, bytes]],
 ) -> Accepted:
     """Stores a batch, its items and their requests, and publishes the first window after the commit.
 
-    Raises AnsweredEarlier or Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
-    Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
+    Raises AnsweredEarlier or Conflict (the Idempotency-Key, or what is sent again, came before), TooManyRequests (too
+    many open items) or Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked
+    by the caller.
     """
     owner = owner_named(credential.owner)
-    require_room(owner.id, len(submission.requests))
     batch = _new_batch(submission, owner=owner, credential=credential)
-    status, body = render(batch)
-    _store_requests(batch, submission)
+    accepted = Accepted(*render(batch))
+    store = _open_checked()
     with transaction.atomic(), _discarded_on_error(batch):
-        if idempotency:
-            claim_answer(owner, idempotency, status=status, body=body)
-        batch.save(force_insert=True)
-        _copy_items(batch, submission)
-        lock_owner(owner.id)
-        require_room(owner.id, 0)
-        transaction.on_commit(lambda: publish_soon(owner.id), robust=True)
+        # First of all: a resend that comes while the requests are being stored waits here.
+        earlier = _claim(owner, idempotency, accepted)
+        if not earlier:
+            _store(batch, submission, store=store)
+    if earlier:
+        raise earlier
     logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
-    return Accepted(status, body)
+    return accepted
+
+
+def _claim(
+    owner: Owner, idempotency: Idempotency | Send | None, accepted: Accepted
+) -> AnsweredEarlier | None:
+    status, body = accepted.status, accepted.body
+    if isinstance(idempotency, Send):
+        return claim_send(owner, idempotency, status=status, body=body)
+    if idempotency:
+        claim_answer(owner, idempotency, status=status, body=body)
+    return None
+
+
+def _store(batch: Batch, submission: Submission, *, store: BatchPayloads) -> None:
+    """Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes."""
+    owner_id = batch.owner_id
+    require_room(owner_id, len(submission.requests))
+    with silence_allowed(seconds=STORE_SECONDS):
+        _put_requests(store, batch, submission)
+    batch.save(force_insert=True)
+    _copy_items(batch, submission)
+    lock_owner(owner_id)
+    require_room(owner_id, 0)
+    transaction.on_commit(lambda: publish_soon(owner_id), robust=True)
 
 
 def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) -> Batch:
@@ -98,15 +129,14 @@ def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) 
     )
 
 
-def _store_requests(batch: Batch, submission: Submission) -> None:
-    """Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes."""
+def _open_checked() -> BatchPayloads:
+    """Outside of the submission's transaction: the first look at a store marks it."""
     try:
         store = open_store()
         store.check()
     except PayloadStoreUnavailable as error:
         raise _not_stored(error) from error
-    with _discarded_on_error(batch):
-        _put_requests(store, batch, submission)
+    return store
 
 
 @contextlib.contextmanager
@@ -115,7 +145,8 @@ def _discarded_on_error(batch: Batch) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable):
+        # AWAY: payloads that are in the database go with the transaction.
+        with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable, *AWAY):
             open_store().discard(batch.id)
         raise
 

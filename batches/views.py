@@ -24,6 +24,7 @@ from batches.dialects.wire import read_wire
 from batches.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
 from batches.links import public_origin
 from batches.models import Batch
+from batches.resends import Send, digest_of, note_refusal, raise_if_resent, resend_count
 from batches.retry import read_selection, retry_submission
 from batches.schema import messages as messages_schema
 from batches.strict_json import too_deep
@@ -53,10 +54,13 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
 
     dialects: tuple[Dialect, ...] = (RELAY, CHAT)
     too_large: type[ApiError] = InvalidRequest
+    _send: Send | None = None
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, AnsweredEarlier):
             return HttpResponse(exc.body, status=exc.status, content_type=JSON)  # type: ignore[return-value]
+        if self._send:
+            note_refusal(self._send)
         return super().handle_exception(exc)
 
     def dialect_of(self, wire: Wire) -> Dialect:
@@ -127,23 +131,39 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         submission = retry_submission(batch, read_selection(body, batch))
         return self._accepted(submission, dialect, idempotency)
 
-    def _received(self, request: Request, *, limit_bytes: int) -> tuple[memoryview, Idempotency | None]:
+    def _received(self, request: Request, *, limit_bytes: int) -> tuple[memoryview, Idempotency | Send]:
         """The body of a creation, by a caller who may create.
 
-        What was asked for under the same key is answered as it was (AnsweredEarlier), whatever has changed since.
+        What was asked for under the same key, or is sent again by an SDK, is answered as it was (AnsweredEarlier),
+        whatever has changed since.
         """
-        key = _idempotency_key(request)
-        if key is None:
+        key, count = _idempotency_key(request), resend_count(request.headers)
+        if key is None and not count:
             require_creation(self._credential)
         body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large)
-        idempotency = _idempotency(key, path=request.path_info, body=body)
-        if idempotency:
-            raise_if_answered(self._credential.owner, idempotency)
-            require_creation(self._credential)
-        return body, idempotency
+        repeatable = (
+            self._sent(body, count=count)
+            if key is None
+            else self._keyed(key, path=request.path_info, body=body)
+        )
+        require_creation(self._credential)
+        return body, repeatable
+
+    def _keyed(self, key: str, *, path: str, body: memoryview) -> Idempotency:
+        idempotency = _idempotency(key, path=path, body=body)
+        raise_if_answered(self._credential.owner, idempotency)
+        return idempotency
+
+    def _sent(self, body: memoryview, *, count: int) -> Send:
+        owner, request = self._credential.owner, self.request
+        query = request.META.get("QUERY_STRING", "")
+        digest = digest_of(owner, path=request.path_info, query=query, body=body)
+        self._send = Send(owner_name=owner, digest=digest, count=count)
+        raise_if_resent(self._send)
+        return self._send
 
     def _accepted(
-        self, submission: Submission, dialect: Dialect, idempotency: Idempotency | None
+        self, submission: Submission, dialect: Dialect, idempotency: Idempotency | Send
     ) -> HttpResponseBase:
         accepted = accept_batch(
             submission, credential=self._credential, idempotency=idempotency, render=dialect.created
@@ -206,11 +226,10 @@ def _idempotency_key(request: Request) -> str | None:
     return key
 
 
-def _idempotency(key: str | None, *, path: str, body: memoryview) -> Idempotency | None:
-    """The hash covers the decoded body, so that a retry may be compressed differently."""
-    if key is None:
-        return None
-    asked = hashlib.sha256(path.encode())
+def _idempotency(key: str, *, path: str, body: memoryview) -> Idempotency:
+    """The hash covers the decoded body, so that a retry may be compressed differently; the slash at the end of a path
+    says nothing."""
+    asked = hashlib.sha256(path.rstrip("/").encode())
     asked.update(b"\0")
     asked.update(body)
     return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=asked.digest())

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+from django.db import connection as current
 from psycopg import ProgrammingError
 from psycopg.conninfo import make_conninfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.db.backends.base.base import BaseDatabaseWrapper
 
 FORM = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
@@ -27,6 +31,7 @@ SELECT set_config('idle_in_transaction_session_timeout', %(lost)s, false),
     set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
     set_config('tcp_keepalives_count', '4', false)
 """
+_ALLOW_SILENCE = "SELECT set_config('idle_in_transaction_session_timeout', %s, true)"
 
 
 def database_from_url(url: str) -> dict[str, Any]:
@@ -61,3 +66,14 @@ def let_go_of_locks(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
     with connection.cursor() as cursor:
         cursor.execute(_LET_GO_OF_LOCKS, {"lost": f"{settings.RELAY_WORKER_LOST_S}s"})
+
+
+@contextlib.contextmanager
+def silence_allowed(*, seconds: int) -> Iterator[None]:
+    """The transaction waits for something else meanwhile, and holds nothing that others need."""
+    from django.conf import settings
+
+    with current.cursor() as cursor:
+        cursor.execute(_ALLOW_SILENCE, [f"{seconds}s"])
+        yield
+        cursor.execute(_ALLOW_SILENCE, [f"{settings.RELAY_WORKER_LOST_S}s"])

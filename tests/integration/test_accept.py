@@ -54,6 +54,17 @@ def test_the_payload_stays_where_the_commit_may_have_succeeded(
     assert not Batch.objects.exists()
 
 
+@pytest.mark.parametrize("refusing", ["IMMEDIATE", "DEFERRED"], indirect=True)
+def test_payloads_in_the_database_go_with_the_transaction_that_failed(
+    refusing: None, catalog: SimpleNamespace, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_PAYLOAD_URL = "postgres:"
+    with pytest.raises(DatabaseError, match="refused"):
+        submit(catalog)
+    assert list(open_store().folders()) == []
+    assert not Batch.objects.exists()
+
+
 def test_one_item_too_many_leaves_no_row_and_no_file(catalog: SimpleNamespace, settings: Settings) -> None:
     settings.RELAY_MAX_OPEN_ITEMS = 3
     submit(catalog, chat_body(), chat_body())
