@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
-from django.db import DatabaseError, connection
+from django.db import DatabaseError, connection, transaction
 
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
+from relaybatch.databases import silence_allowed
 from relaybatch.errors import TooManyRequests
 from tests.catalog import make_catalog
 from tests.submissions import chat_body, submit
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 _REFUSE = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON batches_batch DEFERRABLE INITIALLY {when}
+CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON {table} DEFERRABLE INITIALLY {when}
 FOR EACH ROW EXECUTE FUNCTION refuse();
 """
 
@@ -37,7 +39,8 @@ def catalog(settings: Settings, tmp_path: object) -> SimpleNamespace:
 @pytest.fixture
 def refusing(request: pytest.FixtureRequest) -> Iterator[None]:
     with connection.cursor() as cursor:
-        cursor.execute(_REFUSE.format(when=request.param))
+        when, table = (*request.param.split(), "batches_batch")[:2]
+        cursor.execute(_REFUSE.format(when=when, table=table))
     yield
     with connection.cursor() as cursor:
         cursor.execute("DROP FUNCTION refuse() CASCADE")
@@ -54,12 +57,12 @@ def test_the_payload_stays_where_the_commit_may_have_succeeded(
     assert not Batch.objects.exists()
 
 
-@pytest.mark.parametrize("refusing", ["IMMEDIATE", "DEFERRED"], indirect=True)
+@pytest.mark.parametrize("refusing", ["IMMEDIATE", "IMMEDIATE batches_batchitem", "DEFERRED"], indirect=True)
 def test_payloads_in_the_database_go_with_the_transaction_that_failed(
     refusing: None, catalog: SimpleNamespace, settings: Settings
 ) -> None:
     settings.RELAY_BATCH_PAYLOAD_URL = "postgres:"
-    with pytest.raises(DatabaseError, match="refused"):
+    with pytest.raises((DatabaseError, psycopg.Error), match="refused"):
         submit(catalog)
     assert list(open_store().folders()) == []
     assert not Batch.objects.exists()
@@ -72,3 +75,17 @@ def test_one_item_too_many_leaves_no_row_and_no_file(catalog: SimpleNamespace, s
         submit(catalog, chat_body(), chat_body())
     assert BatchItem.objects.count() == 2
     assert len(list(open_store().folders())) == 1
+
+
+def test_a_transaction_may_be_silent_for_longer_only_while_it_says_so(settings: Settings) -> None:
+    settings.RELAY_WORKER_LOST_S = 30
+    with transaction.atomic():
+        with silence_allowed(seconds=600):
+            assert allowed_silence() == "10min"
+        assert allowed_silence() == "30s"
+
+
+def allowed_silence() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW idle_in_transaction_session_timeout")
+        return str(cursor.fetchone()[0])

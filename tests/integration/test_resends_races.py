@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import pytest
 from django.db import connection, transaction
 
-from batches.models import Batch, KeylessCreate, Owner
+from batches.idempotency import AnsweredEarlier
+from batches.models import Batch, KeylessCreate, Owner, PayloadStoreMark
+from batches.payloads import open_store
 from batches.resends import Send, claim_send, note_refusal, raise_if_resent
 from tests.catalog import make_catalog
 from tests.collections import CHAT, MESSAGES
 from tests.deployment import wait_until
 from tests.submissions import chat_body, submit
+from tests.upstream_answers import body as answer_of
+from tests.upstream_answers import held as held_until
 from tests.web import web_process
 
 if TYPE_CHECKING:
@@ -23,11 +28,17 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import SimpleNamespace
 
+    from tests.upstream import Answer, Request, Upstream
     from tests.web import Reply, Web
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BODY = b'{"shape":"openai","requests":[' + chat_body("sent again") + b"]}"
+# Who has said nothing within a transaction for longer than RELAY_WORKER_LOST_S, which is a second there.
+SILENT = """
+SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'
+    AND clock_timestamp() - state_change > interval '1.5 seconds'
+"""
 # Who waits as a resend does, and who waits with the lock of its send.
 RESEND = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
 FIRST_SEND = """
@@ -83,8 +94,14 @@ class HeldOwner:
     def __init__(self) -> None:
         self._locked, self._release = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._hold)
+
+    def __enter__(self) -> Self:
         self._thread.start()
         assert self._locked.wait(10)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         self._release.set()
@@ -100,9 +117,8 @@ class HeldOwner:
 
 @pytest.fixture
 def held(rows: SimpleNamespace) -> Iterator[HeldOwner]:
-    owner = HeldOwner()
-    yield owner
-    owner.release()
+    with HeldOwner() as owner:
+        yield owner
 
 
 @pytest.mark.parametrize(
@@ -142,12 +158,11 @@ def test_a_resend_waits_for_the_newer_of_two_and_gets_its_answer(
     web: Web, rows: SimpleNamespace, threads: ThreadPoolExecutor
 ) -> None:
     older = post(web, rows, 0)
-    held = HeldOwner()
-    newer = threads.submit(post, web, rows, 0)
-    until_waiting(FIRST_SEND, web)
-    again = threads.submit(post, web, rows, 1)
-    until_waiting(RESEND, web)
-    held.release()
+    with HeldOwner():
+        newer = threads.submit(post, web, rows, 0)
+        until_waiting(FIRST_SEND, web)
+        again = threads.submit(post, web, rows, 1)
+        until_waiting(RESEND, web)
     assert again.result(30).body == newer.result(30).body
     assert newer.result().body != older.body
 
@@ -206,18 +221,35 @@ def test_a_commit_that_went_through_unheard_is_no_refusal(rows: SimpleNamespace)
     with transaction.atomic():
         claim_send(owner, send, status=202, body=b"the answer")
     note_refusal(send)
-    with pytest.raises(Exception, match="answered earlier"):
+    with pytest.raises(AnsweredEarlier):
         raise_if_resent(Send(owner_name=owner.name, digest=bytes(32), count=1))
 
 
 def test_a_refusal_of_an_earlier_send_that_is_noted_late_hides_no_later_create(rows: SimpleNamespace) -> None:
     owner = Owner.objects.get()
-    slow, quick = (Send(owner_name=owner.name, digest=bytes(32), count=0) for _ in range(2))
+    slow = Send(owner_name=owner.name, digest=bytes(32), count=0, arrived=time.monotonic() - 1)
+    quick = Send(owner_name=owner.name, digest=bytes(32), count=0)
     with transaction.atomic():
         claim_send(owner, quick, status=202, body=b"the answer")
     note_refusal(slow)
-    with pytest.raises(Exception, match="answered earlier"):
+    with pytest.raises(AnsweredEarlier):
         raise_if_resent(Send(owner_name=owner.name, digest=bytes(32), count=1))
+
+
+def test_a_resend_that_came_before_its_first_had_begun_to_store_gets_the_answer_and_stores_nothing(
+    rows: SimpleNamespace,
+) -> None:
+    owner, folders = Owner.objects.get(), set(open_store().folders())
+    first, again, other = (Send(owner_name=owner.name, digest=bytes(32), count=count) for count in (0, 1, 1))
+    raise_if_resent(again)
+    with transaction.atomic():
+        claim_send(owner, first, status=202, body=b"the answer")
+    with pytest.raises(AnsweredEarlier) as earlier:
+        submit(rows, idempotency=again)
+    assert (earlier.value.status, earlier.value.body) == (202, b"the answer")
+    assert Batch.objects.count() == 1
+    assert set(open_store().folders()) == folders
+    raise_if_resent(other)  # its count had the answer
 
 
 def test_a_resend_gets_the_answer_of_a_process_that_is_gone(rows: SimpleNamespace, tmp_path: Path) -> None:
@@ -227,4 +259,47 @@ def test_a_resend_gets_the_answer_of_a_process_that_is_gone(rows: SimpleNamespac
         with web_process(tmp_path / str(count)) as web:
             bodies.append(post(web, rows, count).body)
     assert bodies[0] == bodies[1]
+    assert Batch.objects.count() == 2
+
+
+class Bucket:
+    """As much of S3 as a payload store needs. What is put waits for `gate`, but for the store's marker."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self._objects: dict[str, bytes] = {}
+
+    def answer(self, request: Request) -> Answer:
+        if request.method == "PUT":
+            self._objects[request.path] = request.body
+            stored = answer_of(b"", headers={"ETag": '"1"'})
+            return stored if "relaybatch-store" in request.path else held_until(self.gate, stored)
+        found = self._objects.get(request.path)
+        headers = {"ETag": '"1"', "Last-Modified": "Tue, 01 Dec 2026 06:00:00 GMT"}
+        return answer_of(b"", status=404) if found is None else answer_of(found, headers=headers)
+
+
+def test_a_resend_waits_while_the_first_is_still_being_stored(
+    rows: SimpleNamespace, upstream: Upstream, threads: ThreadPoolExecutor, tmp_path: Path
+) -> None:
+    """However slow the store is: the first is not taken for a process that hangs."""
+    bucket = Bucket()
+    upstream.handler = bucket.answer
+    variables = {
+        "RELAY_BATCH_PAYLOAD_URL": "s3://bucket/prefix",
+        "RELAY_WORKER_LOST_S": "1",
+        "AWS_ENDPOINT": upstream.url,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_ACCESS_KEY_ID": "none",
+        "AWS_SECRET_ACCESS_KEY": "none",
+        "AWS_REGION": "nowhere-1",
+    }
+    PayloadStoreMark.objects.all().delete()
+    with web_process(tmp_path, **variables) as web:
+        first = threads.submit(post, web, rows, 0)
+        until_waiting(SILENT, web)
+        again = threads.submit(post, web, rows, 1)
+        until_waiting(RESEND, web)
+        bucket.gate.set()
+        assert (first.result(30).status, first.result().body) == (202, again.result(30).body)
     assert Batch.objects.count() == 2
