@@ -14,8 +14,10 @@ from django.db import connection, transaction
 from batches.idempotency import Idempotency, claim_answer
 from batches.models import Batch
 from batches.owners import lock_owner, owner_named, require_room
+from batches.patience import AWAY
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.publish import publish_soon
+from batches.resends import Send, add_create
 from relaybatch.clock import database_now
 from relaybatch.errors import Forbidden, Unavailable
 from relaybatch.ids import uuid7, uuid7_run
@@ -46,29 +48,38 @@ def accept_batch(
     submission: Submission,
     *,
     credential: Credential,
-    idempotency: Idempotency | None,
+    repeatable: Idempotency | Send | None,
     render: Callable[[Batch], tuple[int, bytes]],
 ) -> Accepted:
     """Stores a batch, its items and their requests, and publishes the first window after the commit.
 
-    Raises AnsweredEarlier or Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
+    `repeatable`: by what the caller may ask for the same again and be given the same answer. Raises AnsweredEarlier or
+    Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
     Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
     """
     owner = owner_named(credential.owner)
     require_room(owner.id, len(submission.requests))
     batch = _new_batch(submission, owner=owner, credential=credential)
-    status, body = render(batch)
+    accepted = Accepted(*render(batch))
     _store_requests(batch, submission)
-    with transaction.atomic(), _discarded_on_error(batch):
-        if idempotency:
-            claim_answer(owner, idempotency, status=status, body=body)
+    with _all_or_nothing(batch):
+        if repeatable:
+            _keep_answer(owner, repeatable, accepted)
         batch.save(force_insert=True)
         _copy_items(batch, submission)
         lock_owner(owner.id)
         require_room(owner.id, 0)
         transaction.on_commit(lambda: publish_soon(owner.id), robust=True)
     logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
-    return Accepted(status, body)
+    return accepted
+
+
+def _keep_answer(owner: Owner, repeatable: Idempotency | Send, accepted: Accepted) -> None:
+    status, body = accepted.status, accepted.body
+    if isinstance(repeatable, Send):
+        add_create(owner, repeatable, status=status, body=body)
+    else:
+        claim_answer(owner, repeatable, status=status, body=body)
 
 
 def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) -> Batch:
@@ -105,19 +116,32 @@ def _store_requests(batch: Batch, submission: Submission) -> None:
         store.check()
     except PayloadStoreUnavailable as error:
         raise _not_stored(error) from error
-    with _discarded_on_error(batch):
+    try:
         _put_requests(store, batch, submission)
+    except BaseException:
+        _discard(batch)
+        raise
 
 
 @contextlib.contextmanager
-def _discarded_on_error(batch: Batch) -> Iterator[None]:
-    """Only where nothing can have been committed: a commit that broke off may have succeeded unheard."""
+def _all_or_nothing(batch: Batch) -> Iterator[None]:
+    """A transaction. What is stored for the batch goes after a roll-back, but not after a commit that broke off: it may
+    have succeeded unheard."""
+    is_written = False
     try:
-        yield
+        with transaction.atomic():
+            yield
+            is_written = True
     except BaseException:
-        with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable):
-            open_store().discard(batch.id)
+        if not is_written:
+            _discard(batch)
         raise
+
+
+def _discard(batch: Batch) -> None:
+    """As far as it can be done now: the sweeper does the rest."""
+    with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable, *AWAY):
+        open_store().discard(batch.id)
 
 
 def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) -> None:

@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from django.db.models.functions import Now
 
 from batches.chores import attempt
-from batches.models import Batch, IdempotencyKey
+from batches.models import Batch, IdempotencyKey, KeylessCreate
 from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
 from batches.sweep import end_finished
 from relaybatch.clock import database_now
@@ -52,6 +52,7 @@ class Housekeeping:
         attempt("retention", delete_expired_batches)
         attempt("removing deleted batches", self._remove_deleted_batches)
         attempt("forgetting old answers", IdempotencyKey.objects.stale().delete)
+        attempt("forgetting creates that nobody sends again", KeylessCreate.objects.stale().delete)
         attempt("forgetting dead workers", forget_dead_workers)
         attempt("forgetting old tokens", forget_expired_tokens)
 

@@ -154,7 +154,7 @@ def retry_as_recorded(batch: Batch) -> uuid.UUID:
     accepted = accept_batch(
         retry_submission(batch, Selection()),
         credential=_recorded_credential(batch),
-        idempotency=None,
+        repeatable=None,
         render=lambda new: (202, new.id.bytes),
     )
     return uuid.UUID(bytes=accepted.body)

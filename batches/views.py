@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
 from typing import TYPE_CHECKING, cast
@@ -24,6 +25,7 @@ from batches.dialects.wire import read_wire
 from batches.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
 from batches.links import public_origin
 from batches.models import Batch
+from batches.resends import Send, digest_of, in_its_turn, resend_count
 from batches.retry import read_selection, retry_submission
 from batches.schema import messages as messages_schema
 from batches.strict_json import too_deep
@@ -34,6 +36,8 @@ from routing.credentials import require_creation
 from usage.parameters import Parameters
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
     from rest_framework.response import Response
@@ -74,16 +78,16 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     @schema.CREATE
     def create(self, request: Request) -> HttpResponseBase:
         largest = max(dialect.max_body_bytes() for dialect in self.dialects)
-        body, idempotency = self._received(request, limit_bytes=largest)
-        wire = read_wire(body)
-        dialect = self.dialect_of(wire)
-        if len(body) > dialect.max_body_bytes():
-            raise body_too_large(self.too_large, limit_bytes=dialect.max_body_bytes())
-        try:
-            submission = dialect.submission(wire, self._asked)
-        except RecursionError:  # the interpreter's own limit may be nearer than ours
-            raise too_deep() from None
-        return self._accepted(submission, dialect, idempotency)
+        with self._received(request, limit_bytes=largest) as (body, repeatable):
+            wire = read_wire(body)
+            dialect = self.dialect_of(wire)
+            if len(body) > dialect.max_body_bytes():
+                raise body_too_large(self.too_large, limit_bytes=dialect.max_body_bytes())
+            try:
+                submission = dialect.submission(wire, self._asked)
+            except RecursionError:  # the interpreter's own limit may be nearer than ours
+                raise too_deep() from None
+            return self._accepted(submission, dialect, repeatable)
 
     @schema.LIST
     def list(self, request: Request) -> HttpResponseBase:
@@ -122,31 +126,46 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
 
     @schema.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        body, idempotency = self._received(request, limit_bytes=LARGEST_SELECTION_BYTES)
-        batch, dialect = self._batch(batch_id)
-        submission = retry_submission(batch, read_selection(body, batch))
-        return self._accepted(submission, dialect, idempotency)
+        with self._received(request, limit_bytes=LARGEST_SELECTION_BYTES) as (body, repeatable):
+            batch, dialect = self._batch(batch_id)
+            submission = retry_submission(batch, read_selection(body, batch))
+            return self._accepted(submission, dialect, repeatable)
 
-    def _received(self, request: Request, *, limit_bytes: int) -> tuple[memoryview, Idempotency | None]:
+    @contextlib.contextmanager
+    def _received(
+        self, request: Request, *, limit_bytes: int
+    ) -> Iterator[tuple[memoryview, Idempotency | Send]]:
         """The body of a creation, by a caller who may create.
 
-        What was asked for under the same key is answered as it was (AnsweredEarlier), whatever has changed since.
+        What was asked for under the same key, or is sent again by an SDK, is answered as it was (AnsweredEarlier),
+        whatever has changed since.
         """
-        key = _idempotency_key(request)
-        if key is None:
+        key, count = _idempotency_key(request), resend_count(request.headers)
+        if key is None and not count:
             require_creation(self._credential)
         body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large)
-        idempotency = _idempotency(key, path=request.path_info, body=body)
-        if idempotency:
+        if key is None:
+            send = self._send(body, count=count)
+            with in_its_turn(send):
+                require_creation(self._credential)
+                yield body, send
+        else:
+            idempotency = _idempotency(key, path=request.path_info, body=body)
             raise_if_answered(self._credential.owner, idempotency)
             require_creation(self._credential)
-        return body, idempotency
+            yield body, idempotency
+
+    def _send(self, body: memoryview, *, count: int) -> Send:
+        owner, request = self._credential.owner, self.request
+        query = request.META.get("QUERY_STRING", "")
+        digest = digest_of(owner, path=request.path_info, query=query, body=body)
+        return Send(owner_name=owner, digest=digest, count=count)
 
     def _accepted(
-        self, submission: Submission, dialect: Dialect, idempotency: Idempotency | None
+        self, submission: Submission, dialect: Dialect, repeatable: Idempotency | Send
     ) -> HttpResponseBase:
         accepted = accept_batch(
-            submission, credential=self._credential, idempotency=idempotency, render=dialect.created
+            submission, credential=self._credential, repeatable=repeatable, render=dialect.created
         )
         return HttpResponse(accepted.body, status=accepted.status, content_type=JSON)
 
@@ -206,11 +225,10 @@ def _idempotency_key(request: Request) -> str | None:
     return key
 
 
-def _idempotency(key: str | None, *, path: str, body: memoryview) -> Idempotency | None:
-    """The hash covers the decoded body, so that a retry may be compressed differently."""
-    if key is None:
-        return None
-    asked = hashlib.sha256(path.encode())
+def _idempotency(key: str, *, path: str, body: memoryview) -> Idempotency:
+    """The hash covers the decoded body, so that a retry may be compressed differently; the slash at the end of a path
+    says nothing."""
+    asked = hashlib.sha256(path.rstrip("/").encode())
     asked.update(b"\0")
     asked.update(body)
     return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=asked.digest())

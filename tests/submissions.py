@@ -15,6 +15,9 @@ from routing.credentials import authenticate
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
+    from batches.idempotency import Idempotency
+    from batches.resends import Send
+
 
 def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:
     return json.dumps({"model": model, "messages": [{"role": "user", "content": text}]}).encode()
@@ -22,6 +25,7 @@ def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:
 
 def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
     """A Relay batch of these bodies (one `chat_body` when there are none)."""
+    repeatable: Idempotency | Send | None = choices.pop("repeatable", None)
     defaults = {"dialect": "relay", "shape": "openai", "max_attempts": 1, "on_rate_limit": "fail"}
     chosen: dict[str, Any] = defaults | choices
     requests = bodies or (chat_body(),)
@@ -29,7 +33,7 @@ def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
     accepted = accept_batch(
         submission,
         credential=authenticate(catalog.relay_key_value, now=timezone.now()),
-        idempotency=None,
+        repeatable=repeatable,
         render=lambda batch: (202, str(batch.id).encode()),
     )
     return Batch.objects.get(id=accepted.body.decode())

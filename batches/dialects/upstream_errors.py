@@ -5,17 +5,14 @@ The types: https://docs.claude.com/en/api/errors
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from batches.dialects.upstream_words import words_of
 from batches.results import LOST_ERROR
 
 if TYPE_CHECKING:
     from batches.results import Result
-
-MESSAGE_CHARACTERS = 2000
 
 _KNOWN_TYPES = frozenset(
     {
@@ -48,11 +45,6 @@ _BY_CODE = {
         ("policy_deleted", "policy_disabled", "project_disabled", "principal_disabled"), "permission_error"
     ),
 }
-# Out of a body that was cut after its first 4 KiB.
-_STRING_OF = rb'"%b"\s*:\s*"((?:[^"\\]++|\\.)*+)'
-_MESSAGE = re.compile(_STRING_OF % b"message", re.DOTALL)
-_TYPE = re.compile(_STRING_OF % b"type", re.DOTALL)
-_HALF_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{0,3})?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,58 +63,16 @@ def item_error(result: Result) -> ItemError:
         return ItemError("api_error", LOST_ERROR)
     if row.error_code != "upstream_status":
         return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
-    said = _said(bytes(row.upstream_error or b""))
+    status = row.upstream_status or 0
+    said = words_of(bytes(row.upstream_error or b""))
+    known = next(filter(_KNOWN_TYPES.__contains__, said.types), None)
+    as_it_came = said.text if 400 <= status < 500 else said.plain_text
     return ItemError(
-        type=said.type if said.type in _KNOWN_TYPES else _type_of_status(row.upstream_status or 0),
-        message=said.message or row.error,
+        type=known or _type_of_status(status),
+        message=said.message or as_it_came or row.error,
         request_id=said.request_id,
     )
 
 
 def _type_of_status(status: int) -> str:
     return _BY_STATUS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")
-
-
-def _said(body: bytes) -> ItemError:
-    """What an upstream's error body says; empty words where it is silent, or no JSON."""
-    try:
-        whole = json.loads(body.decode(errors="replace"))
-    except (ValueError, RecursionError):
-        return ItemError(_cut_string(_TYPE, body), _cut_string(_MESSAGE, body) or _plain(body))
-    if not isinstance(whole, dict):
-        return ItemError("", "")
-    error = whole.get("error")
-    inner = error if isinstance(error, dict) else whole
-    message = error if isinstance(error, str) else inner.get("message") or _detail(inner.get("detail"))
-    return ItemError(_text(inner.get("type")), _text(message), _text(whole.get("request_id")) or None)
-
-
-def _detail(detail: Any) -> Any:
-    """FastAPI's and its like: a sentence, or a list of `{loc, msg}`."""
-    if not isinstance(detail, list):
-        return detail
-    return "; ".join(text for one in detail if isinstance(one, dict) and (text := _text(one.get("msg"))))
-
-
-def _plain(body: bytes) -> str:
-    """The first line of an answer in words; a page of HTML is none."""
-    text = body.decode(errors="replace").strip()
-    return "" if text.startswith(("<", "{", "[")) or "\0" in text else _text(text.partition("\n")[0].strip())
-
-
-def _cut_string(pattern: re.Pattern[bytes], body: bytes) -> str:
-    found = pattern.search(body) if body.lstrip().startswith(b"{") else None
-    if found is None:
-        return ""
-    quoted = b'"' + _HALF_ESCAPE.sub(b"", found[1]) + b'"'
-    try:
-        return _text(json.loads(quoted.decode(errors="replace"), strict=False))
-    except ValueError:
-        return ""
-
-
-def _text(value: Any) -> str:
-    """A string that any JSON can hold: half a surrogate pair becomes a question mark."""
-    if not isinstance(value, str):
-        return ""
-    return value[:MESSAGE_CHARACTERS].encode("utf-8", errors="replace").decode("utf-8")

@@ -2,13 +2,21 @@
 
 from batches.models.batch import Batch, Owner
 from batches.models.item import BatchItem, ItemState
-from batches.models.surroundings import IdempotencyKey, PayloadChunk, PayloadStoreMark, PolicyPause, Worker
+from batches.models.surroundings import (
+    IdempotencyKey,
+    KeylessCreate,
+    PayloadChunk,
+    PayloadStoreMark,
+    PolicyPause,
+    Worker,
+)
 
 __all__ = [
     "Batch",
     "BatchItem",
     "IdempotencyKey",
     "ItemState",
+    "KeylessCreate",
     "Owner",
     "PayloadChunk",
     "PayloadStoreMark",

@@ -1,4 +1,4 @@
-"""Worker processes, idempotency keys, and the payload store's rows."""
+"""Worker processes, the answers of creates that may be sent again, and the payload store's rows."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from batches.models.batch import Owner
 from relaybatch.ids import uuid7
 
 IDEMPOTENCY_HOURS = 24
+RESEND_MINUTES = 10
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -83,6 +84,38 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.created_at:%Y-%m-%d %H:%M:%S}"
+
+
+class KeylessCreateQuerySet(models.QuerySet["KeylessCreate"]):
+    def stale(self) -> KeylessCreateQuerySet:
+        return self.filter(arrived_at__lt=Now() - timedelta(minutes=RESEND_MINUTES))
+
+
+class KeylessCreate(models.Model):
+    """A create without Idempotency-Key, for 10 minutes: its SDK may send it again. Written with the batch: both exist
+    or neither does.
+
+    `resends`: the highest count of resends with which its answer was given. `status` 0: this send was refused.
+    """
+
+    id = models.UUIDField(primary_key=True, editable=False)
+    owner = models.ForeignKey(Owner, on_delete=models.CASCADE, db_index=False)
+    digest = models.BinaryField(max_length=32)
+    resends = models.SmallIntegerField()
+    status = models.SmallIntegerField()
+    answer = models.BinaryField()
+    arrived_at = models.DateTimeField()
+
+    objects = KeylessCreateQuerySet.as_manager()
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["digest", "arrived_at"], name="keyless_newest"),
+            models.Index(fields=["arrived_at"], name="keyless_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.arrived_at:%Y-%m-%d %H:%M:%S}"
 
 
 class PayloadChunk(models.Model):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, transaction
+from django.db.models import CharField, Func, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 CHUNK_BYTES = 1 << 20
 MARK = ".relaybatch-store"
+_FOLDER = Func("name", Value("/"), Value(1), function="split_part", output_field=CharField())
 
 
 class DatabasePayloads:
@@ -73,9 +75,10 @@ class DatabasePayloads:
             raise PayloadUnwritable(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
-        names = PayloadChunk.objects.filter(part=0, name__endswith="/requests").values_list("name", flat=True)
+        """Also of what has no requests any more: an answer may come after its batch was removed."""
+        objects = PayloadChunk.objects.filter(part=0).exclude(name=MARK)
         try:
-            yield from (name.partition("/")[0] for name in names.iterator())
+            yield from objects.values_list(_FOLDER, flat=True).distinct().iterator()
         except AWAY:
             raise
         except DatabaseError as error:

@@ -13,6 +13,7 @@ import pytest
 from batches.models import Batch
 from tests import upstream_answers as answers
 from tests.collections import MESSAGES
+from tests.cutting_proxy import CuttingProxy
 from tests.deployment import wait_until
 from tests.prompted import ODD, answer
 
@@ -163,3 +164,31 @@ def test_bad_submissions_raise_the_sdks_own_errors(client: anthropic.Anthropic, 
         pytest.raises(anthropic.AuthenticationError),
     ):
         stranger.messages.batches.list()
+
+
+@pytest.mark.parametrize("namespace", ["messages", "beta"])
+def test_a_create_whose_answers_are_cut_is_one_batch(
+    web: Web, client: anthropic.Anthropic, namespace: str
+) -> None:
+    """The SDK sends it again by itself, twice on its defaults."""
+    with CuttingProxy(web.port) as proxy:
+        cut = client.with_options(base_url=proxy.origin)
+        batches: Any = cut.messages.batches if namespace == "messages" else cut.beta.messages.batches
+        proxy.cut(2)
+        batch = batches.create(requests=requests("good"))
+    assert proxy.cuts == 0
+    assert [row.id.hex for row in Batch.objects.all()] == [batch.id.removeprefix("msgbatch_")]
+    assert client.messages.batches.retrieve(batch.id).id == batch.id
+
+
+def test_two_creates_alike_are_two_batches(web: Web, client: anthropic.Anthropic) -> None:
+    """Also when the answer of each is cut."""
+    batches = client.messages.batches
+    assert batches.create(requests=requests("good")).id != batches.create(requests=requests("good")).id
+    with CuttingProxy(web.port) as proxy:
+        cut = client.with_options(base_url=proxy.origin)
+        proxy.cut(1)
+        third = cut.messages.batches.create(requests=requests("good")).id
+        proxy.cut(1)
+        assert cut.messages.batches.create(requests=requests("good")).id != third
+    assert Batch.objects.count() == 4

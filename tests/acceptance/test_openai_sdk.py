@@ -10,8 +10,10 @@ import openai
 import pytest
 from openai.types import Batch
 
+from batches.models import Batch as BatchRow
 from tests import upstream_answers as answers
 from tests.collections import CHAT
+from tests.cutting_proxy import CuttingProxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -99,3 +101,26 @@ def test_chat_batches_are_listed_and_cancelled(client: openai.OpenAI, upstream: 
     assert lines(client, cancelling) == [{"custom_id": "a", "result": {"type": "canceled"}}]
     for batch_id in ids[1:]:
         client.batches.cancel(batch_id)
+
+
+def test_a_create_whose_answers_are_cut_is_one_batch(web: Web, client: openai.OpenAI) -> None:
+    """The SDK sends it again by itself, twice on its defaults."""
+    with CuttingProxy(web.port) as proxy:
+        cut = client.with_options(base_url=f"{proxy.origin}/v1")
+        proxy.cut(2)
+        batch = created(cut, "a")
+    assert proxy.cuts == 0
+    assert [row.id.hex for row in BatchRow.objects.all()] == [batch.id.removeprefix("batch_")]
+    assert client.batches.retrieve(batch.id).id == batch.id
+
+
+def test_two_creates_alike_are_two_batches(web: Web, client: openai.OpenAI) -> None:
+    """Also when the answer of each is cut."""
+    assert created(client, "a").id != created(client, "a").id
+    with CuttingProxy(web.port) as proxy:
+        cut = client.with_options(base_url=f"{proxy.origin}/v1")
+        proxy.cut(1)
+        third = created(cut, "a").id
+        proxy.cut(1)
+        assert created(cut, "a").id != third
+    assert BatchRow.objects.count() == 4

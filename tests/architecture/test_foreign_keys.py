@@ -27,6 +27,7 @@ SAFE = {
     ("routing.ServiceAccount.policy", "SET_NULL"): "an account without a policy may create nothing",
     ("routing.User.policy", "SET_NULL"): "a user without a policy may create nothing",
     ("batches.IdempotencyKey.owner", "CASCADE"): "owners with batches are protected",
+    ("batches.KeylessCreate.owner", "CASCADE"): "owners with batches are protected",
 }
 
 

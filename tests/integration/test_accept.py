@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 from django.db import DatabaseError, connection
 
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 _REFUSE = """
 CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
-CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON batches_batch DEFERRABLE INITIALLY {when}
+CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON {table} DEFERRABLE INITIALLY {when}
 FOR EACH ROW EXECUTE FUNCTION refuse();
 """
 
@@ -37,18 +38,25 @@ def catalog(settings: Settings, tmp_path: object) -> SimpleNamespace:
 @pytest.fixture
 def refusing(request: pytest.FixtureRequest) -> Iterator[None]:
     with connection.cursor() as cursor:
-        cursor.execute(_REFUSE.format(when=request.param))
+        when, table = (*request.param.split(), "batches_batch")[:2]
+        cursor.execute(_REFUSE.format(when=when, table=table))
     yield
     with connection.cursor() as cursor:
         cursor.execute("DROP FUNCTION refuse() CASCADE")
 
 
-@pytest.mark.parametrize(("refusing", "folders"), [("IMMEDIATE", 0), ("DEFERRED", 1)], indirect=["refusing"])
+@pytest.mark.parametrize("store", ["", "postgres:"])
+@pytest.mark.parametrize(
+    ("refusing", "folders"),
+    [("IMMEDIATE", 0), ("IMMEDIATE batches_batchitem", 0), ("DEFERRED", 1)],
+    indirect=["refusing"],
+)
 def test_the_payload_stays_where_the_commit_may_have_succeeded(
-    refusing: None, catalog: SimpleNamespace, folders: int
+    refusing: None, catalog: SimpleNamespace, settings: Settings, folders: int, store: str
 ) -> None:
     """An error before the commit throws it away; one of the commit leaves it to the sweeper, which knows."""
-    with pytest.raises(DatabaseError):
+    settings.RELAY_BATCH_PAYLOAD_URL = store
+    with pytest.raises((DatabaseError, psycopg.Error), match="refused"):
         submit(catalog)
     assert len(list(open_store().folders())) == folders
     assert not Batch.objects.exists()

@@ -8,8 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from batches.execute import execute_item
 from batches.models import BatchItem
 from batches.results import PAGE_ITEMS
+from batches.running import RunningItems
+from relaybatch.ids import uuid7
+from tests import upstream_answers as answers
 from tests.catalog import make_catalog
 from tests.collections import COLLECTIONS, MESSAGES
 from tests.outcomes import complete, discard, end
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
     from batches.models import Batch
     from tests.collections import Collection
+    from tests.upstream import Upstream
 
 pytestmark = pytest.mark.django_db
 BOTH = pytest.mark.parametrize("of", COLLECTIONS, ids=lambda one: one.name)
@@ -132,3 +137,41 @@ def test_no_answer_can_break_another_line(client: Client, rows: SimpleNamespace)
     lines = results(client, rows, MESSAGES, batch).getvalue().decode().splitlines()
     messages = [json.loads(line)["result"]["message"] for line in lines]
     assert messages == [{"t": "\n\r", "u": [1]}, {"t": "\u2028"}, {"t": "</script>"}]
+
+
+@BOTH
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        (
+            b'[{"error":{"code":400,"message":"API key not valid.","status":"INVALID_ARGUMENT"}}]',
+            *("invalid_request_error", "API key not valid."),
+        ),
+        (
+            b'{"object":"error","message":{"detail":[{"msg":"Field required"}]},"type":"api_error"}',
+            *("api_error", "Field required"),
+        ),
+        (
+            b'{"success":false,"errors":[{"code":5007,"message":"No such model"}],"messages":[]}',
+            *("invalid_request_error", "No such model"),
+        ),
+        (b'"model not loaded"', "invalid_request_error", "model not loaded"),
+        (b"<html>No</html>", "invalid_request_error", "<html>No</html>"),
+        (
+            b'{"error":{"type":"billing_error","message":"no credit","of":"' + b"x" * 5000 + b'"}}',
+            *("billing_error", "no credit"),
+        ),
+        (b'[{"error":{"message":"' + "é".encode() * 4096, "invalid_request_error", "é" * 2000),
+    ],
+    ids=["gemini", "mistral", "cloudflare", "string", "page", "cut", "cut in its words"],
+)
+def test_the_words_of_an_upstream_reach_the_caller(
+    client: Client, upstream: Upstream, of: Collection, said: bytes, kind: str, message: str
+) -> None:
+    rows = make_catalog(upstream.url)
+    batch = of.create(client, rows)
+    upstream.script(answers.body(said, status=422))
+    execute_item(BatchItem.objects.get(batch=batch).id, running=RunningItems(uuid7()))
+    line = json.loads(results(client, rows, of, batch, anthropic_version="2023-06-01").getvalue())
+    assert line["result"]["error"]["error"] == {"type": kind, "message": message}

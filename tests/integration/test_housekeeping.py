@@ -21,8 +21,9 @@ from batches.cancel import cancel_batch
 from batches.delete import delete_batch
 from batches.execute import execute_item
 from batches.housekeeping import BATCHES_A_STEP, Housekeeping
-from batches.models import Batch, BatchItem, IdempotencyKey, PayloadStoreMark, Worker
-from batches.payloads import open_store
+from batches.models import Batch, BatchItem, IdempotencyKey, PayloadChunk, PayloadStoreMark, Worker
+from batches.payloads import PayloadUnwritable, open_store
+from batches.payloads.database import CHUNK_BYTES
 from batches.running import RunningItems
 from relaybatch.errors import Conflict
 from relaybatch.ids import uuid7
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
+    from batches.payloads import BatchPayloads
     from tests.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -164,6 +166,32 @@ def test_payloads_of_a_submission_that_was_never_stored_go_when_they_are_old(
     Housekeeping().remove_orphaned_payloads()
     assert set(open_store().folders()) == {young, stored.id.hex}
     assert orphan not in open_store().folders()
+
+
+@pytest.fixture(params=["directory", "database", "objects"])
+def store(request: pytest.FixtureRequest, settings: Settings, tmp_path: Path) -> BatchPayloads:
+    """Of each kind, met three hours ago; the object store is obstore's own, in memory."""
+    chosen = {"directory": "", "database": "postgres:", "objects": f"memory:///{uuid7()}"}
+    settings.RELAY_BATCH_PAYLOAD_URL = chosen[request.param]
+    settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "volume")
+    open_store().check()
+    PayloadStoreMark.objects.update(created_at=F("created_at") - timedelta(hours=3))
+    return open_store()
+
+
+def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(store: BatchPayloads) -> None:
+    """Another worker had the item, and was cut off from the database for a while."""
+    removed, young = (uuid.UUID(hex=folder_aged(hours)) for hours in (2, 0.5))
+    for batch_id in (removed, young):
+        store.discard(batch_id)
+        with contextlib.suppress(PayloadUnwritable):  # a directory takes none without its requests
+            store.put_response(batch_id, idx=0, claim_no=1, body=bytes(CHUNK_BYTES + 1))
+    late = store.responses(young, [(0, 1)])
+    Housekeeping().remove_orphaned_payloads()
+    assert store.responses(removed, [(0, 1)]) == [None]
+    assert store.responses(young, [(0, 1)]) == late
+    assert removed.hex not in store.folders()
+    assert not PayloadChunk.objects.filter(name__contains=removed.hex).exists()
 
 
 def test_what_was_in_the_store_before_this_database_met_it_is_left_alone(volume: Path) -> None:

@@ -83,6 +83,15 @@ def test_discarding_a_batch_removes_all_of_it_and_may_be_repeated(store: BatchPa
     assert store.responses(BATCH, [(0, 1)]) == [None]
 
 
+def test_a_folder_is_named_once_and_whatever_is_in_it(store: BatchPayloads) -> None:
+    other = uuid.UUID(int=8)
+    for batch_id in (BATCH, other):
+        store.put_requests(batch_id, [bytes(CHUNK_BYTES + 1)])
+        store.put_response(batch_id, idx=0, claim_no=1, body=b"{}")
+    store.check()
+    assert sorted(store.folders()) == [BATCH.hex, other.hex]
+
+
 def test_storing_again_what_was_stored_unheard_changes_nothing(store: BatchPayloads) -> None:
     body = bytes(CHUNK_BYTES + 1)
     for _ in range(2):
