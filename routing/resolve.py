@@ -152,7 +152,8 @@ def _through_bindings(
     try:
         choices = _choices(reached, model=model, policy=policy, keys=keys, rules=route.rules)
     except Uncallable as problem:
-        return _failed(route, "no_binding", f"the model {name} cannot be called: {problem}")
+        message = f"upstream unreachable: {problem}"
+        return Resolution(route, Failure("upstream_unreachable", message, retryable=True))
     return Resolution(replace(route, choices=choices))
 
 

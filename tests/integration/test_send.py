@@ -160,10 +160,8 @@ def test_steps_along_the_path_are_never_sent(upstream: Upstream, base_path: str,
     outcome = send(call_of(catalog))
 
     assert outcome.failure is not None
-    assert outcome.failure.code == "no_binding"
-    assert outcome.failure.message.startswith(
-        f"the model echo-1 cannot be called: host {catalog.host.name}: "
-    )
+    assert (outcome.failure.code, outcome.failure.retryable) == ("upstream_unreachable", True)
+    assert outcome.failure.message.startswith(f"upstream unreachable: host {catalog.host.name}: ")
     assert upstream.requests == []
 
 

@@ -145,7 +145,7 @@ def test_what_came_into_the_rows_by_other_ways_is_not_sent(
 ) -> None:
     change(catalog, auth=auth)
     add(catalog, name, text="x")
-    assert failure_code(catalog) == "no_binding"
+    assert failure_code(catalog) == "upstream_unreachable"
     assert upstream.requests == []
 
 
@@ -168,7 +168,7 @@ def test_a_header_whose_value_cannot_be_had_or_sent_stops_the_host(
 ) -> None:
     add(catalog, "X-Team", **fields)
     with caplog.at_level(logging.WARNING):
-        assert failure_code(catalog) == failure_code(catalog) == "no_binding"
+        assert failure_code(catalog) == failure_code(catalog) == "upstream_unreachable"
     assert upstream.requests == []
     (line,) = [record.getMessage() for record in caplog.records if record.name == "routing.obstacles"]
     assert line.startswith(f"part of the catalog cannot be used: host {catalog.host.name}: ")
