@@ -17,6 +17,7 @@ from batches.execute import execute_item
 from batches.patience import AWAY, patiently
 from batches.publish import finish_publishing, publish_soon
 from batches.watch import Watch
+from relaybatch.spare_connections import lend_connection
 from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
 from routing.checks import require_readable_secrets
 
@@ -37,6 +38,8 @@ def run_item(*, item_id: str, **_: Any) -> None:
     except Exception:
         logger.exception("an item could not be run")
         raise
+    finally:
+        lend_connection()
     if claim:
         publish_soon(claim.owner_id)
 
@@ -54,6 +57,7 @@ def start_watch(**_: Any) -> None:
     _watches.append(watch)
     end_process_after(_told_to_end, seconds=settings.RELAY_SHUTDOWN_GRACE_S + LAST_SECONDS)
     end_process_after(_left, seconds=LAST_SECONDS)
+    lend_connection()
     _collect_rarely()
 
 

@@ -41,13 +41,13 @@ def database_from_url(url: str) -> dict[str, Any]:
     if not url.startswith(("postgres://", "postgresql://")) or not parts.path.lstrip("/"):
         raise ImproperlyConfigured(FORM)
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "relaybatch.postgresql",
         "NAME": unquote(parts.path.lstrip("/")),
         "USER": unquote(parts.username or options.pop("user", "")),
         "PASSWORD": unquote(parts.password or options.pop("password", "")),
         "HOST": parts.hostname or options.pop("host", ""),
         "PORT": str(port or options.pop("port", "")),
-        # Threads live as long as their process and keep their connection; a broken one is found before use.
+        # Kept while it is used (relaybatch/spare_connections.py), however old; a broken one is found before use.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.
