@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from relaybatch.errors import ApiError, InvalidRequest, LengthRequired
+from relaybatch.spare_connections import lend_connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,7 +69,11 @@ class Incoming:
         return self._left is not None or self._ends_itself
 
     def pieces(self) -> Iterator[bytes]:
-        """The rest of the body. Raises InvalidRequest when the client went away in the middle."""
+        """The rest of the body. Raises InvalidRequest when the client went away in the middle.
+
+        A client that sends slowly holds no connection to the database meanwhile.
+        """
+        lend_connection()
         while piece := self._next():
             yield piece
 
@@ -88,6 +93,7 @@ class Incoming:
 
     def drop(self, *, limit_bytes: int, seconds: float) -> None:
         """Reads and forgets the rest, up to a limit; what is left then is the server's, which hangs up."""
+        lend_connection()
         deadline = time.monotonic() + seconds
         before = self._socket.gettimeout() if self._socket else None
         try:

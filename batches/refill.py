@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from batches.patience import AWAY
+from relaybatch.spare_connections import lend_connection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +54,7 @@ class Refiller:
             while asked := self._take():
                 for owner_id in asked:
                     self._publish_safely(owner_id)
+                lend_connection()
                 time.sleep(GATHER_SECONDS)
         finally:
             connection.close()

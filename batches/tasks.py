@@ -17,11 +17,14 @@ from batches.execute import execute_item
 from batches.patience import AWAY, patiently
 from batches.publish import finish_publishing, publish_soon
 from batches.watch import Watch
+from relaybatch.spare_connections import lend_connection
+from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
 from routing.checks import require_readable_secrets
 
 logger = logging.getLogger(__name__)
 
 _watches: list[Watch] = []
+_told_to_end, _left = StopSignal(), StopSignal()
 
 
 @shared_task(name="batches.run_item", ignore_result=True)
@@ -35,6 +38,8 @@ def run_item(*, item_id: str, **_: Any) -> None:
     except Exception:
         logger.exception("an item could not be run")
         raise
+    finally:
+        lend_connection()
     if claim:
         publish_soon(claim.owner_id)
 
@@ -50,6 +55,9 @@ def start_watch(**_: Any) -> None:
     watch = Watch(slots=settings.RELAY_BATCH_CONCURRENCY)
     patiently(watch.start)
     _watches.append(watch)
+    end_process_after(_told_to_end, seconds=settings.RELAY_SHUTDOWN_GRACE_S + LAST_SECONDS)
+    end_process_after(_left, seconds=LAST_SECONDS)
+    lend_connection()
     _collect_rarely()
 
 
@@ -63,12 +71,15 @@ def _collect_rarely() -> None:
 
 @worker_shutting_down.connect
 def take_nothing_new(**_: Any) -> None:
+    _told_to_end.set()
     for watch in _watches:
         watch.take_nothing_new()
 
 
 @worker_shutdown.connect
 def leave(**_: Any) -> None:
+    """Nothing runs any more, so that there is no grace to wait for."""
+    _left.set()
     finish_publishing()
     for watch in _watches:
         try:

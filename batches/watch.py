@@ -19,6 +19,7 @@ from batches.patience import AWAY, stop_waiting
 from batches.running import RunningItems
 from batches.settle_fallbacks import settle_with_fallbacks
 from relaybatch.ids import uuid7
+from relaybatch.spare_connections import lend_connection
 from routing.gate.presence import presence
 from routing.idle_connections import IDLE
 
@@ -86,6 +87,7 @@ class Watch:
             except Exception:
                 # Without this thread a process that works well would count as lost.
                 logger.exception("a look of the watch broke off")
+            lend_connection()
         connection.close()
 
     def _look(self) -> None:

@@ -57,13 +57,13 @@ def database_from_url(url: str) -> dict[str, Any]:
     if not _are_of_their_kind(options):
         raise ImproperlyConfigured(OPTIONS_FORM)
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "relaybatch.postgresql",
         "NAME": options.pop("dbname"),
         "USER": options.pop("user", ""),
         "PASSWORD": options.pop("password", ""),
         "HOST": options.pop("host", ""),
         "PORT": options.pop("port", ""),
-        # Threads live as long as their process and keep their connection; a broken one is found before use.
+        # Kept while it is used (relaybatch/spare_connections.py), however old; a broken one is found before use.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
         # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
+from django.http import HttpResponse
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 
 from relaybatch import errors
-from relaybatch.http import error_answer, no_such_route
+from relaybatch.http import error_answer, no_such_route, unexpected
 
 if TYPE_CHECKING:
-    from django.http import HttpRequest, HttpResponse
+    from django.http import HttpRequest
 
 # Pages for people; everything else is for programs, and JSON.
 HTML_PREFIXES = ("/admin/", "/static/")
+PAGE = """<!doctype html>
+<html lang="en"><head><title>Unavailable (503)</title></head><body><h1>Unavailable (503)</h1><p>{}</p></body></html>
+"""
 
 
 @csrf_exempt
@@ -45,8 +50,11 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    if request.path_info.startswith(HTML_PREFIXES):
+    """Django calls it while it handles the error."""
+    error = unexpected(sys.exception())
+    if not request.path_info.startswith(HTML_PREFIXES):
+        return error_answer(request, error)
+    if not isinstance(error, errors.Unavailable):
         return defaults.server_error(request)
-    return error_answer(
-        request, errors.ApiError("Something went wrong here; the request id finds it in our logs.")
-    )
+    headers = {"Retry-After": str(error.retry_after_seconds)}
+    return HttpResponse(PAGE.format(error.message), status=error.http_status, headers=headers)

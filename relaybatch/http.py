@@ -112,6 +112,11 @@ def _as_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError
     if isinstance(exception, exceptions.APIException | Http404 | PermissionDenied | SuspiciousOperation):
         return _from_framework(exception)
     _log_unexpected(exception, request)
+    return unexpected(exception)
+
+
+def unexpected(exception: BaseException | None) -> errors.ApiError:
+    """What a caller is told of an error that no decision of ours stands behind."""
     if isinstance(exception, OperationalError | InterfaceError | InternalError):
         return errors.Unavailable(
             "The database does not answer; try again soon.", code="database_unavailable"

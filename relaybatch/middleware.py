@@ -13,6 +13,7 @@ from django.http import StreamingHttpResponse
 from batches.body import DROP_SECONDS, Incoming, largest_body_bytes
 from relaybatch import logs
 from relaybatch.ids import uuid7
+from relaybatch.spare_connections import lend_connection
 from relaybatch.under_asgi import one_by_one
 
 if TYPE_CHECKING:
@@ -58,10 +59,15 @@ def _log(request: HttpRequest, response: HttpResponseBase, *, milliseconds: floa
 
 
 def _streamed_under(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """A streamed body is made after the middleware has returned; its log lines carry the id as well."""
+    """A streamed body is made after the middleware has returned; its log lines carry the id as well.
+
+    A client that reads slowly holds no connection to the database meanwhile.
+    """
     logs.request_id.set(identifier)
     try:
-        yield from parts
+        for part in parts:
+            lend_connection()
+            yield part
     finally:
         logs.request_id.set("")
 

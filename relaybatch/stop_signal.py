@@ -1,9 +1,19 @@
-"""What a signal handler sets and the interrupted thread waits for."""
+"""What a signal handler sets and the interrupted thread waits for; and the end of a process that waits too long."""
 
 from __future__ import annotations
 
 import contextlib
+import logging
+import os
+import threading
+import time
 from queue import Empty, SimpleQueue
+
+logger = logging.getLogger(__name__)
+
+# What process managers are told to wait beyond the grace is a second more (docs/operations.md).
+LAST_SECONDS = 4.0
+DAY_SECONDS = 86_400.0
 
 
 class StopSignal:
@@ -23,8 +33,25 @@ class StopSignal:
         return self._asked
 
     def wait(self, seconds: float) -> bool:
-        """Until it is set or the time is over; whether it is set."""
+        """Until it is set or the time is over; whether it is set. Any number of threads may wait."""
         if not self._asked:
             with contextlib.suppress(Empty):
                 self._wake.get(timeout=seconds)
+                self._wake.put(None)  # for the next one that waits
         return self._asked
+
+
+def end_process_after(told: StopSignal, *, seconds: float) -> None:
+    """Ends the process so long after it was told to end, whatever it still waits for.
+
+    A server that takes a question and never answers cannot be left otherwise. What it held is as a killed one's.
+    """
+    threading.Thread(target=_end_process_after, args=(told, seconds), name="end", daemon=True).start()
+
+
+def _end_process_after(told: StopSignal, seconds: float) -> None:
+    while not told.wait(DAY_SECONDS):
+        pass
+    time.sleep(seconds)
+    logger.warning("told to end, and still waiting for a server: the process ends now")
+    os._exit(0)

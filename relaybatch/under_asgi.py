@@ -11,7 +11,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.db import connections
+from django.db import close_old_connections
 
 from batches.body import DROP_SECONDS, largest_sent_bytes
 
@@ -36,9 +36,8 @@ def with_bounds(application: Application) -> Application:
             try:
                 await application(scope, body, send)
             finally:
-                # The thread ends here, and CONN_MAX_AGE would keep its connection for a next request that it never
-                # has. With CONN_MAX_AGE = 0 Django would forget those of streams that break off.
-                await sync_to_async(connections.close_all)()
+                # The thread ends here; Django forgets the connections of streams that break off.
+                await sync_to_async(close_old_connections)()
 
     return bounded
 

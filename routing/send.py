@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from relaybatch.spare_connections import lend_connection
 from routing.adapters import ADAPTERS, Adapter
 from routing.answers import Unusable, used_by_answer, used_by_error
 from routing.call import NOTHING_SAID, Outcome, Target
@@ -86,6 +87,7 @@ class _Attempt:
         failure = found.failure or self.refusal()
         if failure is not None:
             raise CallFailed(failure)
+        lend_connection()
         self.deadline = self.call.line.deadline = time.monotonic() + self.call.timeout_seconds
         self.passage = Passage(rules=route.rules, deadline=self.deadline)
         try:

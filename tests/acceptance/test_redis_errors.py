@@ -97,7 +97,7 @@ def test_web_takes_submissions_and_says_that_it_is_not_ready_while_redis_answers
             answer = web.call("POST", "/v1/batches", headers=catalog.headers, body=body)
             assert (answer.status, web.call("GET", "/readyz").status) == (202, 503)
             proxy.forward()
-            assert web.call("GET", "/readyz").status == 200
+            wait_until(lambda: web.call("GET", "/readyz").status == 200, web.log, seconds=10)
             deployment.worker()
             deployment.sweeper()
             wait_for_end(Batch.objects.get(id=answer.json["id"]))

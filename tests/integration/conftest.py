@@ -6,6 +6,7 @@ import pytest
 from django.conf import settings
 from django.db import connection
 
+from relaybatch.readiness import READINESS
 from tests.deployment import wait_until
 from tests.gate import forget_gate
 from tests.integration.relay_calls import rows
@@ -32,6 +33,12 @@ OR EXISTS (SELECT FROM batches_batchitem GROUP BY owner_id
 def _closed_breakers_and_unused_limits() -> None:
     """Host keys of the same value share a breaker, in every test."""
     forget_gate()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_known_of_readiness() -> None:
+    """A look is good for a second, over the end of a test."""
+    READINESS.forget()
 
 
 @pytest.fixture(scope="session")

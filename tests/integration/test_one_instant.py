@@ -310,6 +310,7 @@ def test_the_connection_is_as_before_whatever_was_answered(
     client: Client, rows: SimpleNamespace, path: str, status: int
 ) -> None:
     assert client.get(path, headers=rows.headers).status_code == status
+    connection.ensure_connection()  # the same: a refused request has lent it
     assert connection.connection.info.transaction_status == TransactionStatus.IDLE
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SHOW transaction_isolation")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 from relaybatch.stop_signal import StopSignal
 
@@ -38,3 +39,13 @@ def test_it_is_set_until_the_end_and_ends_the_wait() -> None:
 def test_a_handler_may_set_it_at_any_moment_of_a_wait() -> None:
     """In a process of its own: one that is stuck is ended, and is a failure."""
     subprocess.run([sys.executable, "-c", UNDER_FIRE], check=True, timeout=30)
+
+
+def test_any_number_of_threads_may_wait_for_it() -> None:
+    stop = StopSignal()
+    with ThreadPoolExecutor(3) as threads:
+        waits = [threads.submit(stop.wait, 30) for _ in range(3)]
+        stop.set()
+        began = time.monotonic()
+        assert [wait.result() for wait in waits] == [True] * 3
+    assert time.monotonic() - began < 20

@@ -1,0 +1,129 @@
+"""Whoever is told to end does so in time while PostgreSQL is away, or takes connections and answers nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.models import BatchItem
+from tests import upstream_answers as answers
+from tests.database_proxy import DatabaseProxy
+from tests.deployment import Deployment, wait_for_end, wait_until
+from tests.submissions import chat_body, submit
+from tests.web import web_process
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from types import SimpleNamespace
+
+    from tests.deployment import Process
+    from tests.upstream import Upstream
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+GRACE_SECONDS = 1
+# What a process manager is told to wait longer than the grace (docs/operations.md).
+MARGIN_SECONDS = 5
+WAYS: dict[str, Callable[[DatabaseProxy], None]] = {
+    "away": DatabaseProxy.be_away,
+    "silent": DatabaseProxy.be_silent,
+}
+
+
+@pytest.fixture
+def proxy(transactional_db: None) -> Iterator[DatabaseProxy]:
+    with DatabaseProxy() as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def deployment(deployment: Deployment, proxy: DatabaseProxy, tmp_path: Path) -> Iterator[Deployment]:
+    with Deployment(
+        tmp_path, DATABASE_URL=proxy.url, RELAY_SHUTDOWN_GRACE_S=str(GRACE_SECONDS)
+    ) as behind_the_proxy:
+        yield behind_the_proxy
+
+
+def ends_in_time(process: Process) -> None:
+    process.signal(signal.SIGTERM)
+    wait_until(lambda: not process.alive, process.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_that_runs_nothing_ends(
+    deployment: Deployment, proxy: DatabaseProxy, catalog: SimpleNamespace, way: str
+) -> None:
+    """Whatever the grace is, which is for running items."""
+    worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="60")
+    wait_for_end(submit(catalog, chat_body()))
+    WAYS[way](proxy)
+    wait_until(lambda: proxy.held > 0 or "cannot reach the database" in worker.log(), worker.log)
+    ends_in_time(worker)
+    assert worker.stop() == 0, worker.log()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_with_running_items_ends(
+    deployment: Deployment, proxy: DatabaseProxy, catalog: SimpleNamespace, upstream: Upstream, way: str
+) -> None:
+    """One has its answer and cannot settle it, one is in its call; both are a lost worker's then."""
+    gate = threading.Event()
+    upstream.handler = lambda request: answers.held(gate) if b"answered" in request.body else answers.hang()
+    worker = deployment.worker()
+    batch = submit(catalog, chat_body("answered"), chat_body("waiting"))
+    upstream.wait_for(lambda up: up.inside == 2)
+    WAYS[way](proxy)
+    gate.set()
+    upstream.wait_for(lambda up: up.inside == 1)
+    ends_in_time(worker)
+    assert worker.stop() == 0, worker.log()
+    proxy.forward()
+    deployment.sweeper()
+    wait_for_end(batch)
+    assert set(BatchItem.objects.of(batch).values_list("error_code", flat=True)) == {"worker_lost"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_worker_that_waits_for_the_database_to_start_ends(
+    deployment: Deployment, proxy: DatabaseProxy, way: str
+) -> None:
+    WAYS[way](proxy)
+    worker = deployment.worker(ready=False)
+    wait_until(lambda: proxy.held > 0 or "the database is away" in worker.log(), worker.log)
+    ends_in_time(worker)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_sweeper_ends(
+    deployment: Deployment, proxy: DatabaseProxy, catalog: SimpleNamespace, way: str
+) -> None:
+    sweeper = deployment.sweeper()
+    wait_for_end(submit(catalog, chat_body(), lifetime_seconds=1))
+    WAYS[way](proxy)
+    wait_until(lambda: proxy.held > 0 or "cannot reach the database" in sweeper.log(), sweeper.log)
+    ends_in_time(sweeper)
+    assert sweeper.stop() == 0, sweeper.log()
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_web_process_with_a_waiting_request_ends(
+    proxy: DatabaseProxy, catalog: SimpleNamespace, tmp_path: Path, way: str
+) -> None:
+    with web_process(tmp_path, DATABASE_URL=proxy.url, RELAY_SHUTDOWN_GRACE_S=str(GRACE_SECONDS)) as web:
+        assert web.call("GET", "/v1/batches", headers=catalog.headers).status == 200
+        WAYS[way](proxy)
+        asking = threading.Thread(target=lambda: _ask(web, catalog.headers))
+        asking.start()
+        web.process.ask_to_stop()
+        wait_until(lambda: not web.process.alive, web.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
+        asking.join()
+
+
+def _ask(web: object, headers: dict[str, str]) -> None:
+    with contextlib.suppress(Exception):
+        web.call("GET", "/v1/batches", headers=headers)  # type: ignore[attr-defined]
