@@ -50,7 +50,7 @@ WITH room AS (
       AND (crowded.batch_id IS NULL OR crowded.batch_id = b.id)
     ORDER BY b.id, i.idx LIMIT (SELECT items FROM room)
 ), marked AS (
-    UPDATE batches_batchitem SET published_at = clock_timestamp()
+    UPDATE batches_batchitem SET published_at = (SELECT clock_timestamp())
     WHERE id = ANY(ARRAY(SELECT id FROM due)) AND state = 'available' AND published_at IS NULL RETURNING id
 )
 SELECT due.id FROM due JOIN marked USING (id) ORDER BY due.batch_id, due.idx
@@ -61,18 +61,21 @@ SELECT DISTINCT b.owner_id FROM batches_batch b
 WHERE b.ended_at IS NULL AND {NOT_PAUSED} AND EXISTS (SELECT FROM batches_batchitem i WHERE {DUE})
 """
 
-# The queue is first in, first out: when it holds fewer messages than items wait in it, the oldest are missing
+# In the order in which they were published; those of one window, which have one time, in that of their ids. The queue
+# is first in, first out: when it holds fewer messages than items wait in it, the oldest are missing
 # (lost, or fetched by a worker that has no free slot yet; the claim sorts out the double).
 _MARK_LOST = """
 WITH waiting AS (
     SELECT id, published_at, count(*) OVER () AS total FROM batches_batchitem
     WHERE state = 'available' AND published_at IS NOT NULL
 ), lost AS (
-    SELECT id FROM waiting WHERE published_at < clock_timestamp() - interval '2 seconds'
-    ORDER BY published_at LIMIT (SELECT greatest(0, coalesce(max(total), 0) - %(queued)s) FROM waiting)
+    SELECT id, published_at FROM waiting WHERE published_at < clock_timestamp() - interval '2 seconds'
+    ORDER BY published_at, id LIMIT (SELECT greatest(0, coalesce(max(total), 0) - %(queued)s) FROM waiting)
+), marked AS (
+    UPDATE batches_batchitem SET published_at = (SELECT clock_timestamp())
+    WHERE id = ANY(ARRAY(SELECT id FROM lost)) AND state = 'available' AND published_at IS NOT NULL RETURNING id
 )
-UPDATE batches_batchitem SET published_at = clock_timestamp()
-WHERE id = ANY(ARRAY(SELECT id FROM lost)) AND state = 'available' AND published_at IS NOT NULL RETURNING id
+SELECT lost.id FROM lost JOIN marked USING (id) ORDER BY lost.published_at, lost.id
 """
 
 
