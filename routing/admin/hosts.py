@@ -69,6 +69,7 @@ class HostForm(CheckedForm):
     class Meta:
         model = Host
         fields = ("name", "base_url", "query", "auth", "stream_usage", "enabled")
+        widgets = {"base_url": forms.TextInput(attrs={"size": 100})}
         help_texts = {"stream_usage": "Off for servers that refuse stream_options."}
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +96,14 @@ class HostHeaderForm(AnyModelForm):
     class Meta:
         model = HostHeader
         fields = ("name", "text", "env_name", "file_path")
+        widgets = {name: forms.TextInput(attrs={"size": 18}) for name in ("name", "env_name", "file_path")}
         help_texts = PLACE_HELP
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        is_stored = self.instance.secret_encrypted is not None
+        attributes = {"size": 18, "placeholder": "stored, encrypted" if is_stored else ""}
+        self.fields["secret"].widget.attrs.update(attributes)
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
