@@ -54,7 +54,9 @@ class Resolution:
         same = tuple(choice for choice in self.route.choices if choice.adapter == adapter)
         failure = None
         if self.served_as != adapter:
-            message = f"cross-shape dispatch: {self.route.model} is served as {self.served_as}, not as {adapter}"
+            message = (
+                f"cross-shape dispatch: {self.route.model} is served as {self.served_as}, not as {adapter}"
+            )
             failure = Failure(code="cross_shape", message=message)
         elif not same:
             message = f"upstream unreachable: {self.trouble}"
