@@ -45,8 +45,8 @@ SHORT_OF = (
     "allowance"
 )
 WITHOUT = (
-    "warning: bindings of {} have no pricing, a disabled one, or one in another currency: their calls are unpriced and count for no allowance; "
-    "give them a pricing if they are to be counted"
+    "warning: bindings of {} have no pricing, a disabled one, or one in another currency: their calls are unpriced and "
+    "count for no allowance; give them a pricing if they are to be counted"
 )
 
 
