@@ -187,7 +187,8 @@ class Outcome:
     With a `postponement`, the failure is what it would be for a caller who doesn't wait. `key_refused`: the failure
     is the upstream's 401 or 403.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
-    `tokens`, `upstream_cost_nanos`, `use_is_told`: what its answer says, see `Used`.
+    `tokens`, `upstream_cost_nanos`: what its answer says, see `Used`. `may_have_used`: so it says, or an earlier
+    request of the call was lost, or said so. A refusal without it used nothing.
     """
 
     target: Target
@@ -199,6 +200,6 @@ class Outcome:
     upstream_ms: int = 0
     tokens: Tokens | None = None
     upstream_cost_nanos: int | None = None
-    use_is_told: bool = False
+    may_have_used: bool = False
     postponement: Postponement | None = None
     key_refused: KeyRefused | None = None

@@ -41,7 +41,9 @@ class HostCall:
 def host_call(binding: Binding, *, upstream_name: str) -> HostCall:
     """Raises Uncallable: rows can be changed by other ways than those that check them."""
     host: Any = binding.host
-    adapter = ADAPTERS[binding.adapter]
+    adapter = ADAPTERS.get(binding.adapter)
+    if adapter is None:
+        raise Uncallable(f"host {host.name}: this release has no adapter {binding.adapter}")
     try:
         url = call_url(adapter, base_url=host.base_url, upstream_name=upstream_name, query=host.query)
         auth = _checked_auth(host.auth) or adapter.auth

@@ -35,21 +35,33 @@ _SENDABLE = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a name leads to for a policy: a route, which is empty of choices exactly when there is a failure."""
+    """What a name leads to for a policy. `served_as`: the adapter of the first usable binding. `trouble`: why the first
+    of those that are none of the choices cannot be called now.
+    """
 
     route: Route
     failure: Failure | None = None
+    served_as: str = ""
+    trouble: str = ""
 
     def for_adapter(self, adapter: str) -> Resolution:
-        """The same for calls of one shape: the first usable binding must be of it, the others may be left out."""
+        """The same for calls of one shape: the first usable binding must be of it, the others may be left out.
+
+        There are choices exactly when there is no failure.
+        """
         if self.failure is not None:
             return self
-        first = self.route.choices[0].adapter
-        if first != adapter:
-            message = f"cross-shape dispatch: {self.route.model} is served as {first}, not as {adapter}"
-            return replace(self, failure=Failure(code="cross_shape", message=message))
         same = tuple(choice for choice in self.route.choices if choice.adapter == adapter)
-        return replace(self, route=replace(self.route, choices=same))
+        failure = None
+        if self.served_as != adapter:
+            message = (
+                f"cross-shape dispatch: {self.route.model} is served as {self.served_as}, not as {adapter}"
+            )
+            failure = Failure(code="cross_shape", message=message)
+        elif not same:
+            message = f"upstream unreachable: {self.trouble}"
+            failure = Failure("upstream_unreachable", message, retryable=True)
+        return replace(self, route=replace(self.route, choices=() if failure else same), failure=failure)
 
 
 _resolutions: Fresh[tuple[uuid.UUID, str], Resolution] = Fresh(seconds=0.5)
@@ -149,24 +161,20 @@ def _through_bindings(
     reached = [binding for binding in enabled if binding.host_id in keys]
     if not reached:
         return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
-    try:
-        choices = _choices(reached, model=model, policy=policy, keys=keys, rules=route.rules)
-    except Uncallable as problem:
-        message = f"upstream unreachable: {problem}"
-        return Resolution(route, Failure("upstream_unreachable", message, retryable=True))
-    return Resolution(replace(route, choices=choices))
+    calls, trouble = _calls(reached, model)
+    choices = _choices(calls, model=model, policy=policy, keys=keys, rules=route.rules)
+    return Resolution(replace(route, choices=choices), served_as=reached[0].adapter, trouble=trouble)
 
 
 def _choices(
-    bindings: list[Binding],
+    calls: list[tuple[Binding, HostCall]],
     *,
     model: Model,
     policy: Policy,
     keys: dict[uuid.UUID, tuple[UsableKey, ...]],
     rules: tuple[Rule, ...],
 ) -> tuple[Choice, ...]:
-    """Raises Uncallable when there is none."""
-    prices = _price_lists({b.pricing for b in bindings if b.pricing is not None and b.pricing.enabled})
+    prices = _price_lists({b.pricing for b, _ in calls if b.pricing is not None and b.pricing.enabled})
     return tuple(
         Choice(
             host=binding.host.name,
@@ -187,25 +195,23 @@ def _choices(
             secrets=call.secrets,
             stream_usage=binding.host.stream_usage,
         )
-        for binding, call in _calls(bindings, model)
+        for binding, call in calls
     )
 
 
-def _calls(bindings: list[Binding], model: Model) -> list[tuple[Binding, HostCall]]:
-    """Without those that cannot be called, as long as another one can."""
-    found, problems = [], []
+def _calls(bindings: list[Binding], model: Model) -> tuple[list[tuple[Binding, HostCall]], str]:
+    """Of those that can be called now, and what is wrong with the first of the others."""
+    found, troubles = [], []
     for binding in bindings:
         try:
             call = host_call(binding, upstream_name=binding.upstream_name or model.name)
         except Uncallable as problem:
             tell_obstacle(binding.id, str(problem))
-            problems.append(problem)
+            troubles.append(str(problem))
         else:
             no_obstacle(binding.id)
             found.append((binding, call))
-    if not found:
-        raise problems[0]
-    return found
+    return found, troubles[0] if troubles else ""
 
 
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:

@@ -1,7 +1,7 @@
 """Secrets in files of the machine: small, of one line, read again whenever the catalog is.
 
 Whoever edits the catalog chooses the host that a secret is sent to, so the deployment's own files are refused, and
-those of the system. No message holds what a file says.
+those of the system and of the container. No message holds what a file says.
 """
 
 from __future__ import annotations
@@ -10,13 +10,21 @@ import os
 import re
 import stat
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from routing.own_names import is_own_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MAX_BYTES = 8192
 MAX_PATH_CHARACTERS = 1000
 
 _OF_THE_SYSTEM = ("/proc", "/sys", "/dev")
+# The pod's own token, which opens the cluster: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+_OF_THE_POD = ("/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io")
+# https://www.postgresql.org/docs/current/libpq-pgpass.html
+_PASSWORDS_OF_LIBPQ = "~/.pgpass"
 _ONE_LINE = re.compile(r"[\t\x20-\x7e]+")
 # A FIFO without a writer would keep whoever opens it waiting.
 _FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -30,9 +38,9 @@ def checked_path(text: str) -> str:
     """Of a file that need not be there: the workers have it. Raises ValueError."""
     if not text.startswith("/") or not text.isprintable() or len(text) > MAX_PATH_CHARACTERS:
         raise ValueError("expected the absolute path of a file, as /run/secrets/openai")
-    if any(path.is_relative_to(folder) for folder in _OF_THE_SYSTEM for path in (Path(text), _real(text))):
+    if _is_below(text, _OF_THE_SYSTEM):
         raise ValueError("expected a file of an upstream's key: none under /proc, /sys and /dev")
-    if _real(text) in map(_real, _own_paths()):
+    if _is_below(text, _OF_THE_POD) or _is_below(text, _own_paths()):
         raise ValueError("expected a file of an upstream's key: this one is the deployment's own")
     return text
 
@@ -80,11 +88,20 @@ def _real(path: str) -> Path:
     return Path(os.path.realpath(path))
 
 
+def _is_below(text: str, places: Iterable[str]) -> bool:
+    """Or one of them, as it is written or wherever links lead."""
+    paths = (Path(os.path.normpath(text)), _real(text))
+    return any(
+        path.is_relative_to(place) for named in places for place in (named, _real(named)) for path in paths
+    )
+
+
 def _own_paths() -> list[str]:
-    """The files that this deployment's own variables name."""
-    return [
-        path for name, path in os.environ.items() if path and name.endswith("_FILE") and is_own_name(name)
+    """The files and folders that this deployment's own variables name, and what libpq reads unasked."""
+    named = [
+        path for name, path in os.environ.items() if len(path) > 1 and path[0] == "/" and is_own_name(name)
     ]
+    return [*named, os.path.expanduser(_PASSWORDS_OF_LIBPQ)]
 
 
 def _is_same(found: os.stat_result, path: str) -> bool:

@@ -65,7 +65,10 @@ def send(call: Call, *, refusal: Callable[[], Failure | None] = _nothing_against
 
 
 class _Attempt:
-    """What is known of a call while it runs. `requests`: how many may have reached an upstream."""
+    """What is known of a call while it runs. `requests`: how many may have reached an upstream.
+
+    `owing`: one of them was lost, or refused with a word of use, before another key was asked.
+    """
 
     def __init__(self, call: Call, refusal: Callable[[], Failure | None]) -> None:
         self.call = call
@@ -75,6 +78,7 @@ class _Attempt:
         self.requests = 0
         self.upstream_seconds = 0.0
         self.used = NOTHING_SAID
+        self.owing = False
         self.key_refused: KeyRefused | None = None
 
     def run(self) -> bytes:
@@ -166,9 +170,10 @@ class _Attempt:
             self.requests += trip.sent
             if trip.sent:
                 # What an earlier key's refusal said is no word of this request's.
-                self.used = NOTHING_SAID
+                self.owing, self.used = self.owing or self.used.is_told, NOTHING_SAID
             self.passage.sent = self.passage.sent or trip.sent
         reach("after_send")
+        self.owing = self.owing or (reply.lost and trip.sent)
         self.status = reply.status
         return reply
 
@@ -199,7 +204,7 @@ class _Attempt:
             upstream_ms=round(self.upstream_seconds * 1000),
             tokens=self.used.tokens,
             upstream_cost_nanos=self.used.upstream_cost_nanos,
-            use_is_told=self.used.is_told,
+            may_have_used=self.used.is_told or self.owing,
             postponement=postponement,
             key_refused=self.key_refused,
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
 MOST_TOKENS = 10**12
 NO_TOKENS = Tokens(input=0, output=0)
-# Failures after which no request is left without an answer: it refused, or no further connection could be made.
+# Failures after which the last request is not left without an answer: it refused, or no further one could be made.
 _ENDS_WITH_THE_LAST_ANSWER = frozenset({"upstream_status", "upstream_unreachable"})
 # What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
 SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
@@ -99,7 +99,7 @@ class EventDraft:
 def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_ms: int) -> EventDraft:
     """The event of one counted attempt, priced; also of one that failed before anything was sent (status 0).
 
-    Where nothing was sent, or what was sent was refused without a word of usage, nothing was used: no tokens, cost
+    Where nothing was sent, or all that was sent was refused without a word of usage, nothing was used: no tokens, cost
     0. Where any other call has no usage (2xx, lost, cut, timed out), or one that cannot be counted, its tokens are
     unknown and the event unpriced.
     """
@@ -141,7 +141,7 @@ def _within(value: int, most: int) -> int:
 
 def _known_tokens(outcome: Outcome) -> Tokens | None:
     tokens = outcome.tokens
-    if not outcome.sent or (tokens is None and not outcome.use_is_told and _was_refused(outcome)):
+    if not outcome.sent or (tokens is None and not outcome.may_have_used and _was_refused(outcome)):
         return NO_TOKENS
     if tokens is None or any(getattr(tokens, meter) > MOST_TOKENS for meter in METERS):
         return None

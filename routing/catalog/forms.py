@@ -67,9 +67,16 @@ def file_path(text: str) -> str:
     return checked_path(text)
 
 
-def query_part(text: str) -> str:
-    if not 1 <= len(text) <= 1000 or not text.isprintable():
-        raise ValueError("expected 1-1000 printable characters")
+def query_name(text: str) -> str:
+    """The admin writes `name=text`."""
+    if "=" in text:
+        raise ValueError("expected 1-1000 printable characters, none of them =")
+    return query_text(text)
+
+
+def query_text(text: str) -> str:
+    if not 1 <= len(text) <= 1000 or not text.isprintable() or text != text.strip():
+        raise ValueError("expected 1-1000 printable characters, and no blanks at the ends")
     return text
 
 

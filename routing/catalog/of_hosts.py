@@ -61,8 +61,8 @@ def auth(node: yaml.Node, path: str, reading: Reading) -> str:
 
 
 def query(node: yaml.Node, path: str, reading: Reading) -> dict[str, str]:
-    entries = _entries(node, path, reading, form=forms.query_part, same=str)
-    return {name: reading.attempt(text(forms.query_part), value, at) for name, value, at in entries}
+    entries = _entries(node, path, reading, form=forms.query_name, same=str)
+    return {name: reading.attempt(text(forms.query_text), value, at) for name, value, at in entries}
 
 
 def headers(node: yaml.Node, path: str, reading: Reading) -> tuple[dict[str, Any], ...]:

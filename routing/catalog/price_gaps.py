@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
 from routing.adapters import ADAPTERS
 from routing.catalog.problems import shown
 from routing.models import Binding, Rate
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
     from django.db.models import QuerySet
 
+    from routing.models import Pricing
+
 MOST_NAMED = 5
 # Each belongs to a whole, whose rate prices it.
 PARTS = frozenset({Meter.REASONING, Meter.CACHE_WRITE_5M, Meter.CACHE_WRITE_1H})
@@ -28,15 +32,16 @@ _MEND = "add a rate for each (0 if it costs nothing), or calls that report it ar
 def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
     """A sentence for each price list and adapter that do not fit, and one for bindings without a price list.
 
-    Of bindings that are enabled, on a host and of a model and a provider that are. A price list that is disabled
-    prices nothing, as if there was none. A part needs no rate of its own: its whole's prices it.
+    Of bindings that are enabled, on a host and of a model and a provider that are. A price list that is disabled, or in
+    another currency than the deployment's, prices nothing, as if there was none. A part needs no rate of its own: its
+    whole's prices it.
     """
     found = (Binding.objects.all() if bindings is None else bindings).filter(
         enabled=True, host__enabled=True, model__enabled=True, model__provider__enabled=True
     )
     models: dict[tuple[uuid.UUID | None, str, str], list[str]] = defaultdict(list)
     for binding in found.select_related("model", "pricing").order_by("model__name", "position"):
-        pricing = binding.pricing if binding.pricing and binding.pricing.enabled else None
+        pricing = binding.pricing if binding.pricing and _prices(binding.pricing) else None
         key = (pricing.pk, pricing.name, binding.adapter) if pricing else (None, "", "")
         models[key].append(binding.model.name)
     rates = _meters_with_a_rate({key[0] for key in models} - {None})
@@ -47,6 +52,10 @@ def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
         if (lacking := _wholes_of(adapter) - rates[pricing_id])
     ]
     return gaps + ([_without_list(unpriced)] if unpriced else [])
+
+
+def _prices(pricing: Pricing) -> bool:
+    return pricing.enabled and pricing.currency == settings.RELAY_CURRENCY
 
 
 def _wholes_of(adapter: str) -> set[str]:
@@ -74,8 +83,8 @@ def _lacking(pricing: str, adapter: str, lacking: set[str], models: list[str]) -
 
 def _without_list(models: list[str]) -> str:
     return (
-        f"bindings of {_named(models)} have no pricing, or a disabled one: their calls are unpriced and count for no "
-        "allowance; give them a pricing if they are to be counted"
+        f"bindings of {_named(models)} have no pricing, a disabled one, or one in another currency: their calls are "
+        "unpriced and count for no allowance; give them a pricing if they are to be counted"
     )
 
 

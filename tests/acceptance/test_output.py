@@ -116,6 +116,20 @@ def test_on_a_full_disk_a_change_is_made_all_the_same_and_told_on_stderr(catalog
     assert Provider.objects.filter(name=SKY).exists()
 
 
+@needs_full
+def test_a_warning_that_cannot_be_written_ends_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.yaml"
+    path.write_text(
+        "providers: [{name: p}]\nhosts: [{name: h, base_url: https://h.example}]\n"
+        "models: [{name: m, provider: p, bindings: [{host: h, adapter: openai}]}]\n"
+    )
+    with open(FULL, "wb") as file:
+        code, out, _ = run("apply", path, stderr=file)
+    assert (code, out.splitlines()[-1]) == (0, "create model m")
+    code, out, err = run("apply", path, stderr=subprocess.PIPE)
+    assert (code, out, err.count("warning: ")) == (0, "nothing to change\n", 1)
+
+
 def test_a_reader_that_has_read_enough_is_no_trouble(catalog_file: Path) -> None:
     assert run_to_a_closed_pipe("apply", str(catalog_file)) == (0, "", "")
     assert Provider.objects.filter(name=SKY).exists()

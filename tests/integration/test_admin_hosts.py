@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
 
+from routing.catalog.applying import apply_catalog
+from routing.catalog.problems import CatalogRefused
 from routing.models import Host, HostHeader, HostKey
 from routing.secrets import decrypt, encrypt
 from tests.admin import make_world, owner, viewer
 from tests.integration.test_admin_catalog import rows, save
 
 if TYPE_CHECKING:
+    from pathlib import Path
     from types import SimpleNamespace
 
     from django.test import Client
@@ -176,6 +180,17 @@ def test_query_and_auth_are_what_apply_takes(
 ) -> None:
     assert words in save(client, "host", host(name="new", **fields))
     assert not Host.objects.filter(name="new").exists()
+
+
+def test_a_query_that_the_page_could_not_give_back_is_refused_in_the_file(
+    world: SimpleNamespace, tmp_path: Path
+) -> None:
+    """A page saved for another reason would have changed it unasked."""
+    file = tmp_path / "catalog.json"
+    for query in ({"a=b": "c"}, {" a": "c"}, {"a": "c "}):
+        file.write_text(json.dumps({"hosts": [{"name": "new", "base_url": "https://x", "query": query}]}))
+        with pytest.raises(CatalogRefused, match="expected 1-1000 printable characters"):
+            apply_catalog(file)
 
 
 def test_a_host_keys_header_is_the_hosts_where_another_authenticates(

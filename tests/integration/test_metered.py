@@ -94,6 +94,32 @@ def test_a_refusal_that_tells_of_use_in_no_way_we_can_count_is_unpriced(
 
 
 @pytest.mark.parametrize(
+    "earlier",
+    [
+        answers.close(),
+        answers.cut_short(b"{}"),
+        answers.json({"usage": {"prompt_tokens": 100, "completion_tokens": 5}}, status=500),
+    ],
+    ids=["lost", "cut", "used something"],
+)
+def test_a_refusal_after_a_key_whose_request_may_have_cost_something_is_unpriced(
+    upstream: Upstream, earlier: Answer
+) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("one-secret", "two-secret"))
+    upstream.script(earlier, answers.status(429))
+    event = metered(call_of(catalog)).event
+    assert (event.status, event.keys_tried) == (429, 2)
+    assert (event.input, event.output, event.cost_nanos) == (None, None, None)
+
+
+def test_a_refusal_after_another_keys_cost_nothing(upstream: Upstream) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("one-secret", "two-secret"))
+    upstream.script(answers.status(500), answers.status(429))
+    event = metered(call_of(catalog)).event
+    assert (event.status, event.keys_tried, event.cost_nanos) == (429, 2, 0)
+
+
+@pytest.mark.parametrize(
     ("answer", "error_kind"),
     [
         (answers.json({"choices": []}), ""),

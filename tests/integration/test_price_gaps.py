@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from django.test import Client
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").rglob("*.yaml"))
@@ -44,8 +45,8 @@ SHORT_OF = (
     "allowance"
 )
 WITHOUT = (
-    "warning: bindings of {} have no pricing, or a disabled one: their calls are unpriced and count for no allowance; "
-    "give them a pricing if they are to be counted"
+    "warning: bindings of {} have no pricing, a disabled one, or one in another currency: their calls are unpriced and "
+    "count for no allowance; give them a pricing if they are to be counted"
 )
 
 
@@ -131,6 +132,13 @@ def test_bindings_without_prices_are_told_once(tmp_path: Path) -> None:
     )
     off = CATALOG.replace("name: short\n", "name: short\n    enabled: false\n")
     assert told(tmp_path, off + more) == [WITHOUT.format("models one, two, xx")]
+
+
+def test_a_price_list_in_another_currency_prices_nothing(tmp_path: Path, settings: Settings) -> None:
+    """As where RELAY_CURRENCY was changed after the prices were declared."""
+    assert told(tmp_path, CATALOG.replace("pricing: short", "pricing: whole")) == []
+    settings.RELAY_CURRENCY = "EUR"
+    assert told(tmp_path, "providers: [{name: p}]") == [WITHOUT.format("model one")]
 
 
 def test_a_name_cannot_break_the_line(tmp_path: Path) -> None:

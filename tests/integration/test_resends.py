@@ -268,7 +268,7 @@ def test_a_retry_that_is_sent_again_gives_the_same_new_batch(client: Client, row
     assert ids[0] == ids[1] == ids[2] != ids[3]
 
 
-def test_a_first_send_costs_one_statement(client: Client, rows: SimpleNamespace) -> None:
+def test_a_first_send_writes_one_row_and_looks_for_none(client: Client, rows: SimpleNamespace) -> None:
     from django.test.utils import CaptureQueriesContext
 
     with CaptureQueriesContext(connection) as captured:

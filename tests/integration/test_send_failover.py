@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing import resolve
-from routing.models import Binding, Host, HostKey, PolicyHostKey
+from routing.models import Binding, Host, HostHeader, HostKey, PolicyHostKey
 from routing.secrets import encrypt
 from routing.send import send
 from tests import upstream_answers as answers
@@ -202,3 +202,28 @@ def test_an_idle_connection_is_not_used_again_after_the_upstream_hung_up(
     assert outcome.failure is None
     assert outcome.keys_tried == 1
     assert upstream.connections == 2
+
+
+def test_a_host_that_cannot_be_called_now_fails_its_items_as_unreachable_whatever_else_the_model_has(
+    upstream: Upstream, catalog: SimpleNamespace
+) -> None:
+    """Its header's file or variable is away for a moment; a `cross_shape` would be final."""
+    add_binding(catalog, upstream.url, adapter="anthropic")
+    HostHeader.objects.create(host=catalog.host, name="X-Token", env_name="UPSTREAM_TEST_UNSET")
+    resolve.forget()
+    failure = send(call_of(catalog)).failure
+    assert failure is not None
+    assert (failure.code, failure.retryable) == ("upstream_unreachable", True)
+    assert "UPSTREAM_TEST_UNSET" in failure.message
+
+
+@pytest.mark.parametrize(("position", "code"), [(1, ""), (0, "cross_shape")])
+def test_a_binding_of_an_adapter_that_only_a_later_release_has_is_no_way_of_calling(
+    upstream: Upstream, catalog: SimpleNamespace, position: int, code: str
+) -> None:
+    """While an upgrade is under way, or after it was taken back."""
+    Binding.objects.update(position=1 - position)
+    add_binding(catalog, upstream.url, adapter="of_a_later_release", position=position)
+    resolve.forget()
+    failure = send(call_of(catalog)).failure
+    assert (failure.code if failure else "") == code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pytest
@@ -31,6 +32,29 @@ SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
 )
 def test_a_quoted_key_is_masked_and_the_rest_is_kept(said: str, kept: str) -> None:
     assert without_secret(said.encode(), SECRET).decode() == kept
+
+
+@pytest.mark.parametrize(
+    "spelled",
+    [
+        *(r"ab+cd\/efgh/ijkl\\m==", r"ab\u002Bcd\u002fefgh\u002Fijkl\u005Cm\u003D\u003D", r"ab\u002Bcd/efgh"),
+        *("ab%2Bcd%2Fefgh%2Fijkl%5Cm%3D%3D", r"ab\u002Bcd\/ef********m=="),
+    ],
+)
+def test_a_key_is_masked_however_json_or_a_url_spells_it(spelled: str) -> None:
+    """PHP writes `\\/`, .NET and Gson `\\u002B` and `\\u003D`."""
+    said = without_secrets(f'{{"message":"Wrong key: {spelled}"}}'.encode(), ["ab+cd/efgh/ijkl\\m=="])
+    assert said.removesuffix(b'=="}').removesuffix(b'"}') == b'{"message":"Wrong key: ***'
+
+
+@pytest.mark.parametrize("said", [r'{"message":"a\/b \u002B \u0022 \\u002B"}', r"\u00", "\\"])
+def test_what_has_no_key_is_kept_as_it_is_spelled(said: str) -> None:
+    assert without_secrets(said.encode(), [SECRET]).decode() == said
+
+
+def test_what_is_spelled_in_one_way_stays_the_same_json() -> None:
+    said = without_secrets(rf'{{"message":"\u0022{SECRET}\u0022 a\\u002Bb \u002B"}}'.encode(), [SECRET])
+    assert json.loads(said) == {"message": '"***" a\\u002Bb +'}
 
 
 def test_a_word_in_the_place_of_a_key_is_no_secret() -> None:

@@ -88,6 +88,10 @@ def test_no_descriptor_is_left_open(file: Path, tmp_path: Path) -> None:
         *("relative", "", "./x", "~/x", "/a\nb", "/a\0b", "/" + "x" * 1000),
         *("/proc/self/environ", "/proc", "/sys/x", "/dev/null", "/dev/../proc/self/environ"),
         *("//proc/self/environ", "/tmp/../proc/1/environ", "/proc/self/root/etc/hostname"),
+        *(
+            f"{run}/secrets/kubernetes.io/serviceaccount/token"
+            for run in ("/run", "/var/run", "/var/run/../run")
+        ),
     ],
 )
 def test_a_path_of_the_system_or_of_no_form_is_refused(path: str) -> None:
@@ -105,7 +109,13 @@ def test_a_link_into_the_system_is_refused(file: Path) -> None:
         read_secret_file(str(file))
 
 
-@pytest.mark.parametrize("variable", ["SECRET_KEY_FILE", "RELAY_MASTER_KEY_FILE", "DATABASE_URL_FILE"])
+@pytest.mark.parametrize(
+    "variable",
+    [
+        *("SECRET_KEY_FILE", "RELAY_MASTER_KEY_FILE", "DATABASE_URL_FILE"),
+        *("PGPASSFILE", "PGSSLKEY", "GOOGLE_APPLICATION_CREDENTIALS", "AWS_WEB_IDENTITY_TOKEN_FILE"),
+    ],
+)
 def test_the_deployments_own_files_are_refused_by_whatever_path(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
@@ -121,6 +131,28 @@ def test_the_deployments_own_files_are_refused_by_whatever_path(
         with pytest.raises(FileUnusable) as refused:
             read_secret_file(str(path))
         assert "planted" not in str(refused.value)
+
+
+def test_what_lies_in_a_folder_of_the_deployments_own_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts and answers, the demo's secrets."""
+    monkeypatch.setenv("RELAY_BATCH_PAYLOAD_DIR", str(tmp_path / "payloads"))
+    file = tmp_path / "payloads" / "batch" / "requests"
+    file.parent.mkdir(parents=True)
+    file.write_text("planted")
+    with pytest.raises(ValueError, match="the deployment's own"):
+        checked_path(str(file))
+
+
+def test_the_password_file_that_libpq_reads_by_itself_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    file = tmp_path / ".pgpass"
+    file.write_text("*:*:*:relay:planted")
+    with pytest.raises(ValueError, match="the deployment's own"):
+        checked_path(str(file))
 
 
 def test_a_file_that_another_services_variable_names_is_taken(
