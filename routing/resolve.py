@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from django.db.models import Q
@@ -35,33 +35,33 @@ _SENDABLE = re.compile(r"[\x21-\x7e]+")
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What a name leads to for a policy. `served_as`: the adapter of the first usable binding. `trouble`: why the first
-    of those that are none of the choices cannot be called now.
+    """What a name leads to for a policy. `served_as`: the adapters of the usable bindings, in their order. `troubles`:
+    for an adapter, why the first of its bindings that are none of the choices cannot be called now.
     """
 
     route: Route
     failure: Failure | None = None
-    served_as: str = ""
-    trouble: str = ""
+    served_as: tuple[str, ...] = ()
+    troubles: Mapping[str, str] = field(default_factory=dict)
 
     def for_adapter(self, adapter: str) -> Resolution:
-        """The same for calls of one shape: the first usable binding must be of it, the others may be left out.
+        """The same for calls of one shape: bindings of others are passed over.
 
         There are choices exactly when there is no failure.
         """
         if self.failure is not None:
             return self
         same = tuple(choice for choice in self.route.choices if choice.adapter == adapter)
-        failure = None
-        if self.served_as != adapter:
-            message = (
-                f"cross-shape dispatch: {self.route.model} is served as {self.served_as}, not as {adapter}"
-            )
-            failure = Failure(code="cross_shape", message=message)
-        elif not same:
-            message = f"upstream unreachable: {self.trouble}"
-            failure = Failure("upstream_unreachable", message, retryable=True)
-        return replace(self, route=replace(self.route, choices=() if failure else same), failure=failure)
+        failure = None if same else self._failure_for(adapter)
+        return replace(self, route=replace(self.route, choices=same), failure=failure)
+
+    def _failure_for(self, adapter: str) -> Failure:
+        if adapter in self.served_as:
+            message = f"upstream unreachable: {self.troubles[adapter]}"
+            return Failure("upstream_unreachable", message, retryable=True)
+        shapes = " and ".join(self.served_as)
+        message = f"cross-shape dispatch: {self.route.model} is served as {shapes}, not as {adapter}"
+        return Failure(code="cross_shape", message=message)
 
 
 _resolutions: Fresh[tuple[uuid.UUID, str], Resolution] = Fresh(seconds=0.5)
@@ -161,9 +161,10 @@ def _through_bindings(
     reached = [binding for binding in enabled if binding.host_id in keys]
     if not reached:
         return _failed(route, "no_keys", f"the policy has no usable host key for the model {name}")
-    calls, trouble = _calls(reached, model)
+    calls, troubles = _calls(reached, model)
     choices = _choices(calls, model=model, policy=policy, keys=keys, rules=route.rules)
-    return Resolution(replace(route, choices=choices), served_as=reached[0].adapter, trouble=trouble)
+    served_as = tuple(dict.fromkeys(binding.adapter for binding in reached))
+    return Resolution(replace(route, choices=choices), served_as=served_as, troubles=troubles)
 
 
 def _choices(
@@ -199,19 +200,20 @@ def _choices(
     )
 
 
-def _calls(bindings: list[Binding], model: Model) -> tuple[list[tuple[Binding, HostCall]], str]:
-    """Of those that can be called now, and what is wrong with the first of the others."""
-    found, troubles = [], []
+def _calls(bindings: list[Binding], model: Model) -> tuple[list[tuple[Binding, HostCall]], dict[str, str]]:
+    """Of those that can be called now, and what is wrong with the first of the others, by adapter."""
+    found: list[tuple[Binding, HostCall]] = []
+    troubles: dict[str, str] = {}
     for binding in bindings:
         try:
             call = host_call(binding, upstream_name=binding.upstream_name or model.name)
         except Uncallable as problem:
             tell_obstacle(binding.id, str(problem))
-            troubles.append(str(problem))
+            troubles.setdefault(binding.adapter, str(problem))
         else:
             no_obstacle(binding.id)
             found.append((binding, call))
-    return found, troubles[0] if troubles else ""
+    return found, troubles
 
 
 def _host_key_rows(policy: Policy) -> list[PolicyHostKey]:

@@ -12,7 +12,8 @@ from batches.models.batch import Owner
 from relaybatch.ids import uuid7
 
 IDEMPOTENCY_HOURS = 24
-RESEND_MINUTES = 10
+# The official SDKs give up on an answer after 10 minutes, and send again a few seconds later.
+RESEND_MINUTES = 11
 
 
 class WorkerQuerySet(models.QuerySet["Worker"]):
@@ -92,7 +93,7 @@ class KeylessCreateQuerySet(models.QuerySet["KeylessCreate"]):
 
 
 class KeylessCreate(models.Model):
-    """A create without Idempotency-Key, for 10 minutes: its SDK may send it again. Written with the batch: both exist
+    """A create without Idempotency-Key, for 11 minutes: its SDK may send it again. Written with the batch: both exist
     or neither does.
 
     `resends`: the highest count of resends with which its answer was given. `status` 0: this send was refused.

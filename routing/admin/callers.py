@@ -11,6 +11,7 @@ from django.contrib.auth.admin import UserAdmin
 
 from routing.admin.checked import CheckedForm
 from routing.admin.named import NamedPage
+from routing.admin.references import FindsReferences
 from routing.amounts import shown_amount
 from routing.catalog.forms import nanos
 from routing.models import Project, ServiceAccount, Team, User
@@ -108,7 +109,7 @@ class ServiceAccountPage(NamedPage):
 
 
 @admin.register(User)
-class UserPage(PeoplePage):
+class UserPage(FindsReferences, PeoplePage):
     """Django's own, with what a person calls under."""
 
     fieldsets = (*UserAdmin.fieldsets, ("Calls", {"fields": ("project", "policy")}))  # type: ignore[misc]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib import messages
 
 from routing.admin.pages import Page
+from routing.admin.references import FindsReferences
 from routing.admin.typed import AnyTabularInline
 
 if TYPE_CHECKING:
@@ -54,6 +55,6 @@ class NamedPage(Page):
             row.save(force_insert=True)
 
 
-class RowsInline(AnyTabularInline):
+class RowsInline(FindsReferences, AnyTabularInline):
     extra = 0
     show_change_link = False

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import ShowFacets
 from django.utils.text import capfirst
 
+from routing.admin.references import FindsReferences
 from routing.admin.typed import AnyModelAdmin
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 _EXACTLY = ("exact", "id__exact", "isnull")
 
 
-class Page(AnyModelAdmin):
+class Page(FindsReferences, AnyModelAdmin):
     """Lists can be narrowed by their own filters alone: any other lookup in the address would answer questions
     about columns that are not shown (`?secret_encrypted__startswith=…`), or read whole tables."""
 

@@ -274,3 +274,26 @@ def test_unpriced_use_closes_an_allowance_that_there_is(client: Client, world: S
     assert save(client, "project", {"team": world.team.id, "included_amount": "50"}, row=project) == ""
     project.refresh_from_db()
     assert (project.included_nanos, project.unpriced_closes) == (50_000_000_000, False)
+
+
+@pytest.mark.parametrize("forged", ["zz", "0", "\0", "9" * 400])
+@pytest.mark.parametrize(
+    ("model", "field"),
+    [
+        ("hostkey", "host"),
+        ("hostkey", "rate_limit"),
+        ("serviceaccount", "policy"),
+        ("model", "bindings-0-host"),
+        ("policy", "policyhostkey_set-0-host_key"),
+        ("project", "team"),
+        ("relaykey", "service_account"),
+    ],
+)
+def test_what_is_no_key_of_another_row_is_an_error_of_its_field(
+    client: Client, world: SimpleNamespace, model: str, field: str, forged: str
+) -> None:
+    prefix = field.partition("-")[0]
+    fields = {"name": "new", f"{prefix}-TOTAL_FORMS": 1, f"{prefix}-INITIAL_FORMS": 0}
+    empty = rows("aliases") | rows("bindings") | rows("policyhostkey_set")
+    page = save(client, model, empty | fields | {field: forged})
+    assert re.search("(is not a valid UUID|Null characters are not allowed)", page)

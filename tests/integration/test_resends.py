@@ -172,8 +172,8 @@ def test_another_owner_gets_nothing_of_it(client: Client, rows: SimpleNamespace)
     assert id_of(create(client, rows, resend=1)) == first
 
 
-@pytest.mark.parametrize(("minutes", "given"), [(9.9, True), (10.1, False)])
-def test_a_create_may_be_sent_again_for_ten_minutes(
+@pytest.mark.parametrize(("minutes", "given"), [(10.9, True), (11.1, False)])
+def test_a_create_may_be_sent_again_for_eleven_minutes(
     client: Client, rows: SimpleNamespace, minutes: float, given: bool
 ) -> None:
     first = id_of(create(client, rows))
@@ -183,7 +183,7 @@ def test_a_create_may_be_sent_again_for_ten_minutes(
 
 def test_creates_that_nobody_sends_again_are_forgotten(client: Client, rows: SimpleNamespace) -> None:
     create(client, rows)
-    KeylessCreate.objects.update(arrived_at=F("arrived_at") - timedelta(minutes=10.1))
+    KeylessCreate.objects.update(arrived_at=F("arrived_at") - timedelta(minutes=11.1))
     kept = create(client, rows)
     Housekeeping().tidy()
     assert [bytes(row.answer) for row in KeylessCreate.objects.all()] == [kept.content]

@@ -202,12 +202,17 @@ def test_without_any_the_failure_says_what_is_missing(catalog: Catalog) -> None:
     assert catalog.code() == "no_binding"
 
 
-def test_the_first_usable_binding_decides_the_shape(catalog: Catalog) -> None:
+def test_the_first_usable_binding_of_the_asked_shape_is_taken(catalog: Catalog) -> None:
     Binding.objects.filter(host=catalog.east).update(adapter="anthropic")
 
-    assert catalog.code(adapter="openai") == "cross_shape"
+    assert hosts(catalog.route(adapter="openai")) == ["west"]
     assert hosts(catalog.route(adapter="anthropic")) == ["east"]
     assert hosts(catalog.route("m@west")) == ["west"]
+    assert catalog.code("m@west", adapter="anthropic") == "cross_shape"
+
+    Binding.objects.filter(host=catalog.east).update(enabled=False)
+    assert catalog.code(adapter="anthropic") == "cross_shape"
+    Binding.objects.update(enabled=True)
 
     HostKey.objects.filter(host=catalog.east).update(enabled=False)
     assert hosts(catalog.route()) == ["west"]
