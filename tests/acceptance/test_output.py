@@ -33,6 +33,11 @@ ASCII = {
 FULL = "/dev/full"
 needs_full = pytest.mark.skipif(not os.path.exists(FULL), reason="this system has no /dev/full")
 NO_SPACE = "No space left on device"
+UNPRICED = """\
+providers: [{name: p}]
+hosts: [{name: h, base_url: "https://api.example.com"}]
+models: [{name: m, provider: p, bindings: [{host: h, adapter: openai}]}]
+"""
 
 
 def run(*arguments: str | bytes | Path, **streams: Any) -> tuple[int, str, str]:
@@ -114,6 +119,16 @@ def test_on_a_full_disk_a_change_is_made_all_the_same_and_told_on_stderr(catalog
     words = f"done, but the answer could not be written: {NO_SPACE}\n"
     assert run_to(FULL, "apply", str(catalog_file)) == (0, "", words)
     assert Provider.objects.filter(name=SKY).exists()
+
+
+@needs_full
+def test_a_warning_that_cannot_be_written_ends_no_change(tmp_path: Path) -> None:
+    path = tmp_path / "catalog.yaml"
+    path.write_text(UNPRICED, encoding="utf-8")
+    with open(FULL, "wb") as full:
+        code, out, _ = run("apply", str(path), stderr=full)
+    assert (code, out.splitlines()[0]) == (0, "create provider p")
+    assert Provider.objects.filter(name="p").exists()
 
 
 def test_a_reader_that_has_read_enough_is_no_trouble(catalog_file: Path) -> None:

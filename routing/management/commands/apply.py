@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from relaybatch.output import write_line
 from routing.catalog.applying import apply_catalog
 from routing.catalog.changes import Change
 from routing.catalog.problems import CatalogRefused
@@ -39,7 +40,7 @@ class Command(AnsweringCommand):
         }
 
     def _warn(self, words: str) -> None:
-        self.stderr.write(f"warning: {words}")
+        write_line(self.stderr, f"warning: {words}")
 
     def told(self, answer: Mapping[str, Any]) -> str:
         lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in answer["changes"]]
