@@ -11,6 +11,7 @@ from django.db import connection
 from batches.chores import attempt
 from batches.housekeeping import Housekeeping
 from batches.patience import AWAY
+from relaybatch.stop_signal import LAST_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +20,8 @@ logger = logging.getLogger(__name__)
 
 TIDY_SECONDS = 10.0
 TIDIES_AN_ORPHAN_SEARCH = 360
-STOP_SECONDS = 5.0
+# Before the sweeper's process ends whatever it waits for.
+STOP_SECONDS = LAST_SECONDS - 1
 
 
 class Housekeeper:

@@ -30,19 +30,19 @@ class Sweeper:
     """`stop()` from another thread or a signal handler ends `run()` within a moment."""
 
     def __init__(self) -> None:
-        self._stop = StopSignal()
+        self.told_to_end = StopSignal()
         self._locked = False
         self._sight = Sight()
         self._next_sweep = 0.0
         self._housekeeper = Housekeeper(may_work=lambda: self._locked)
 
     def stop(self) -> None:
-        self._stop.set()
+        self.told_to_end.set()
 
     def run(self) -> None:
         self._housekeeper.start()
         with connection.execute_wrapper(self._sight):
-            while not self._stop.wait(LOOK_SECONDS):
+            while not self.told_to_end.wait(LOOK_SECONDS):
                 self._try_turn()
         self._housekeeper.stop()
         connection.close()
@@ -50,7 +50,7 @@ class Sweeper:
     def _try_turn(self) -> None:
         try:
             if not attempt("a turn of the sweeper", self._turn):
-                self._stop.wait(SWEEP_SECONDS)
+                self.told_to_end.wait(SWEEP_SECONDS)
         except AWAY as error:
             logger.warning("the sweeper cannot reach the database: %s", type(error).__name__)
             connection.close()
@@ -59,12 +59,12 @@ class Sweeper:
 
     def _turn(self) -> None:
         if not self._hold_lock():
-            self._stop.wait(SWEEP_SECONDS)
+            self.told_to_end.wait(SWEEP_SECONDS)
         elif time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweep()
         elif (seconds_to_next_due() or 1.0) <= 0 and not publish_all_due():
-            self._stop.wait(SWEEP_SECONDS)
+            self.told_to_end.wait(SWEEP_SECONDS)
 
     def _sweep(self) -> None:
         """Overdue batches, items of dead workers, lost messages, due items."""

@@ -109,8 +109,8 @@ def _require_form(url: str, options: Mapping[str, Any]) -> None:
     is_whole = url.startswith(("postgres://", "postgresql://")) and options.get("dbname")
     if not is_whole or len(options["dbname"].encode()) > _LONGEST_NAME_BYTES:
         raise ValueError("no address of a database")
-    ports = [int(port) for port in options.get("port", "").split(",") if port]
-    if not all(0 < port <= _HIGHEST_PORT for port in ports):
+    ports = [port.strip() for port in options.get("port", "").split(",") if port]
+    if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) <= _HIGHEST_PORT for port in ports):
         raise ValueError("no port")
 
 

@@ -9,7 +9,7 @@ from django.views.decorators.csrf import csrf_exempt
 
 from relaybatch import errors
 from relaybatch.http import error_answer
-from relaybatch.readiness import READINESS
+from relaybatch.readiness import OK, READINESS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
@@ -26,7 +26,7 @@ def readyz(request: HttpRequest) -> HttpResponse:
     if refusal := _if_read(request):
         return refusal
     found = READINESS.words()
-    ready = all(word == "ok" for word in found.values())
+    ready = all(word == OK for word in found.values())
     body = {"status": "ready" if ready else "unavailable", "checks": found}
     return JsonResponse(body, status=200 if ready else 503)
 

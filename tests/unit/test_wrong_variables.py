@@ -65,6 +65,8 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
         ("DATABASE_URL=postgresql://localhost:65536/name", DATABASE),
         ("DATABASE_URL=postgresql://a:1,b:port/name", DATABASE),
         ("DATABASE_URL=postgresql://localhost/name?port=5x", DATABASE),
+        ("DATABASE_URL=postgresql://localhost/name?port=5_0", DATABASE),
+        ("DATABASE_URL=postgresql://localhost:\u0665/name", DATABASE),
         ("DATABASE_URL=postgresql://[::1/name", DATABASE),
         ("DATABASE_URL=postgresql://%2Ffolder", DATABASE),
         ("DATABASE_URL=postgresql://localhost/na%00me", DATABASE),

@@ -8,20 +8,15 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from batches.sweeper import Sweeper
-from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
+from relaybatch.stop_signal import LAST_SECONDS, end_process_after
 
 
 class Command(BaseCommand):
     help = "Run the sweeper until SIGTERM. Any number may run; one works at a time."
 
     def handle(self, *args: Any, **options: Any) -> None:
-        sweeper, told = Sweeper(), StopSignal()
-
-        def stop(*_: Any) -> None:
-            sweeper.stop()
-            told.set()
-
+        sweeper = Sweeper()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stop)
-        end_process_after(told, seconds=LAST_SECONDS)
+            signal.signal(number, lambda *_: sweeper.stop())
+        end_process_after(sweeper.told_to_end, seconds=LAST_SECONDS)
         sweeper.run()
