@@ -1,14 +1,13 @@
 """An upstream that refuses a host key may quote it, whole or in part: what it says is kept without that.
 
-OpenAI's 401 has it as `sk-ab12********wxyz`.
+OpenAI's 401 has it as `sk-ab12********wxyz`. Within JSON, HTML or a URL it may be escaped.
 """
 
 from __future__ import annotations
 
-import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,56 +17,80 @@ MASK = b"***"
 SHORTEST_SECRET = 8
 TELLING_CHARACTERS = 6
 
-_WORD = re.compile(rb"[^\s\"'`\\<>(){}\[\],;:=]*[^\s\"'`\\<>(){}\[\],;:=.!?]")
-# What JSON may write in two ways. A pair of backslashes is taken whole: what follows it is no escape.
-_ESCAPED = re.compile(rb"\\\\|\\/|\\u00([2-7][0-9A-Fa-f])")
+_BETWEEN_WORDS = rb"\s\"'`\\<>(){}\[\],;:="
+_WORD = re.compile(rb"[^%b]*[^%b.!?]" % (_BETWEEN_WORDS, _BETWEEN_WORDS))
+_REST_OF_WORD = re.compile(rb"(?:%b)?" % _WORD.pattern)
+_WORD_BEFORE = re.compile(rb"[^%b]" % _BETWEEN_WORDS)
 # A header's value is often more than its credential: `Basic …`, `session=…; theme=…`.
 _PARTS = re.compile(r"[\s;,=]+")
+_ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", " ": r"\+"}
 
 
 def without_secrets(text: bytes, values: Iterable[str]) -> bytes:
-    """`without_secret` of each part of each value that could be a secret by itself, and of the whole.
-
-    Of JSON as well, in whatever way it is escaped; where something is masked, the rest is escaped in one way.
-    """
-    plain = _ESCAPED.sub(_unescaped, text)
-    masked = plain
+    """`without_secret` of each part of each value that could be a secret by itself, and of the whole."""
     for value in values:
+        is_one_word = " " not in value
         if len(value) >= SHORTEST_SECRET:
-            masked = _without_spellings(masked, value)
-        # The beginning of several words is a word that any message may hold.
-        wholes = [] if " " in value else [value]
-        for part in dict.fromkeys(wholes + _PARTS.split(value)):
-            masked = without_secret(masked, part)
-    return text if masked == plain else masked
-
-
-def without_secret(text: bytes, secret: str) -> bytes:
-    """`***` for the secret, for each word that begins as it does, and for words of asterisks between its two ends."""
-    if len(secret) < SHORTEST_SECRET:
-        return text
-    value = secret.encode()
-    return _WORD.sub(
-        lambda word: MASK if _quotes(word[0], value) else word[0], _without_spellings(text, secret)
-    )
-
-
-def _without_spellings(text: bytes, secret: str) -> bytes:
-    for spelled in (secret, json.dumps(secret)[1:-1], quote(secret, safe="")):
-        text = text.replace(spelled.encode(), MASK)
+            # The beginning of several words is a word that any message may hold.
+            text = _without_quotes(text, value, also_beginnings=is_one_word)
+        for part in dict.fromkeys(([value] if is_one_word else []) + _PARTS.split(value)):
+            text = without_secret(text, part)
     return text
 
 
-def _unescaped(escape: re.Match[bytes]) -> bytes:
-    if escape[1] is None:
-        return b"/" if escape[0] == rb"\/" else escape[0]
-    character = bytes([int(escape[1], 16)])
-    return b"\\" + character if character in b'"\\' else character
+def without_secret(text: bytes, secret: str) -> bytes:
+    """`***` for the secret however it is escaped, for each word that begins as it does, and for words of asterisks
+    between its two ends."""
+    if len(secret) < SHORTEST_SECRET:
+        return text
+    masked = _without_quotes(text, secret, also_beginnings=True)
+    value = secret.encode()
+    return _WORD.sub(lambda word: MASK if _has_its_ends(word[0], value) else word[0], masked)
 
 
-def _quotes(word: bytes, secret: bytes) -> bool:
-    if word.startswith(secret[:TELLING_CHARACTERS]):
-        return True
+def _without_quotes(text: bytes, secret: str, *, also_beginnings: bool) -> bytes:
+    spellings = [_spelling(character) for character in secret]
+    telling = re.compile(b"".join(each.pattern for each in spellings[:TELLING_CHARACTERS]))
+    kept, done, start = [], 0, 0
+    while found := telling.search(text, start):
+        end, is_whole = _quoted_until(text, found.end(), spellings[TELLING_CHARACTERS:])
+        if is_whole or (
+            also_beginnings and not _WORD_BEFORE.match(text, max(found.start() - 1, 0), found.start())
+        ):
+            kept += [text[done : found.start()], MASK]
+            done = start = end
+        else:
+            start = found.start() + 1
+    return b"".join([*kept, text[done:]])
+
+
+def _quoted_until(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -> tuple[int, bool]:
+    """Where what goes on like the secret ends (with its word), and whether all of it is there."""
+    end = start
+    for spelling in spellings:
+        found = spelling.match(text, end)
+        if found is None:
+            rest = _REST_OF_WORD.match(text, end)
+            return (rest.end() if rest else end), False
+        end = found.end()
+    return end, True
+
+
+@lru_cache(maxsize=256)
+def _spelling(character: str) -> re.Pattern[bytes]:
+    """JSON's ways (PHP writes `\\/`, .NET and Gson `\\u002B`), also within a string of JSON, a URL's and HTML's."""
+    itself = re.escape(character)
+    if character.isalnum():
+        return re.compile(itself.encode())
+    code = ord(character)
+    digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
+    escaped = r"\\+" if character == "\\" else rf"\\*{itself}"
+    ways = [rf"\\+u00{digits}", f"%(?:25)*{digits}", f"&#0*{code};", f"&#[xX]0*{digits};"]
+    # Itself last: a backslash, a per cent sign and an ampersand also begin the other ways.
+    return re.compile(f"(?:{'|'.join([*ways, _ENTITIES.get(character, escaped), escaped])})".encode())
+
+
+def _has_its_ends(word: bytes, secret: bytes) -> bool:
     head, stars, rest = word.partition(b"**")
     tail = rest.lstrip(b"*")
     return bool(stars and (head or tail)) and secret.startswith(head) and secret.endswith(tail)

@@ -52,6 +52,23 @@ def test_what_has_no_key_is_kept_as_it_is_spelled(said: str) -> None:
     assert without_secrets(said.encode(), [SECRET]).decode() == said
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        r'"q\"u<o&t/e\\d"',
+        r'"q\u0022u\u003co\u0026t\/e\u005Cd"',
+        r'"\"q\\\"u<o&t/e\\\\d\""',
+        "q%22u%3Co%26t%2Fe%5Cd",
+        "q%22u%3co%26t/e%5cd",
+        "q&quot;u&lt;o&amp;t/e\\d",
+        "q&#34;u&#x3c;o&#38;t&#x2F;e&#92;d",
+    ],
+)
+def test_no_character_of_a_key_is_told_by_its_escape(said: str) -> None:
+    masked = without_secrets(f"Wrong: {said}".encode(), ['q"u<o&t/e\\d']).decode()
+    assert masked.strip('"\\ ').removeprefix("Wrong: ").strip('"\\ ') == "***"
+
+
 def test_what_is_spelled_in_one_way_stays_the_same_json() -> None:
     said = without_secrets(rf'{{"message":"\u0022{SECRET}\u0022 a\\u002Bb \u002B"}}'.encode(), [SECRET])
     assert json.loads(said) == {"message": '"***" a\\u002Bb +'}
