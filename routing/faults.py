@@ -16,6 +16,7 @@ import itertools
 import os
 import re
 import signal
+import threading
 import time
 from dataclasses import dataclass, field
 
@@ -51,7 +52,8 @@ class Fault:
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.action == "stop":
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To the thread itself: the kernel may give it to another one first, and this one goes on meanwhile.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         else:
             time.sleep(self.seconds)
 
