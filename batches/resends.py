@@ -162,7 +162,7 @@ def _raise_if_answered(send: Send) -> None:
 
 def _note_refusal(send: Send) -> None:
     """A resend of what was refused is no resend of an earlier create. Raises nothing where the database is away."""
-    if connection.errors_occurred:  # it may be broken, and the next one works
+    if connection.errors_occurred and not connection.is_usable():  # the next one works
         connection.close()
     try:
         with connection.cursor() as cursor:
