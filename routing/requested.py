@@ -17,7 +17,9 @@ _NULL = Raw(b"null")
 _MAX_CHARACTER_BYTES = 12
 # Whatever is longer is too long for a name in characters too, and so is this much of its beginning.
 _MAX_NAME_BYTES = 2 + (MAX_NAME_CHARACTERS + 2) * _MAX_CHARACTER_BYTES
-_BEGINNING = re.compile(rb'"(?:[^"\\]++|\\(?:u[0-9a-fA-F]{4}|[^u]))*+', re.DOTALL)
+# Not possessive: before Python 3.11.5, half an escape at the end is then taken as well
+# (https://github.com/python/cpython/issues/106052).
+_BEGINNING = re.compile(rb'"(?:[^"\\]+|\\(?:u[0-9a-fA-F]{4}|[^u]))*', re.DOTALL)
 
 
 class _Fields(msgspec.Struct):

@@ -25,7 +25,7 @@ MOST_LEVELS = 10
 _PLACES = ("error", "message", "detail", "errors", "msg", "Message")
 _HALF_PAIR = re.compile("[\ud800-\udbff]$")
 # Strings as far as they are whole: a cut may be in the middle of an escape.
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\u[0-9a-fA-F]{4}|\\[^u])*+(")?|[][{},]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]+|\\u[0-9a-fA-F]{4}|\\[^u])*(")?|[][{},]', re.DOTALL)
 _LONGEST_HALF_ESCAPE = len(r"\u000")
 
 
