@@ -96,7 +96,10 @@ class MakeRun:
         assert text in self.output, self.output
 
     def wait_for_exit(self, *, seconds: float) -> int:
-        status = self.make.wait(seconds)
+        try:
+            status = self.make.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"still there: {living(self.processes())}\n{self.output}") from None
         self._reader.join()
         return status
 
