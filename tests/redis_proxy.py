@@ -8,16 +8,15 @@ with RedisProxy(settings.REDIS_URL) as proxy:    # processes get proxy.url
 
 from __future__ import annotations
 
-import contextlib
 import itertools
-import socket
-import threading
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit, urlunsplit
 
 from tests.deployment import wait_until
+from tests.tcp_proxy import TcpProxy
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
     from typing import BinaryIO
 
@@ -59,34 +58,19 @@ WRONG = {
 WRITES = frozenset({"BRPOP", "LPUSH", "EVALSHA", "EVAL", "SET", "DEL", "MULTI", "EXEC"})
 
 
-class RedisProxy:
+class RedisProxy(TcpProxy):
     """`answers`: how many commands it has answered itself since it was last told how."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
-        self._server = (str(parts.hostname), int(parts.port or 6379))
-        self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
+        super().__init__((str(parts.hostname), int(parts.port or 6379)))
         login, _, _ = parts.netloc.rpartition("@")
-        netloc = f"{login}@127.0.0.1:{self._listener.getsockname()[1]}"
+        netloc = f"{login}@127.0.0.1:{self.port}"
         self.url = urlunsplit(parts._replace(netloc=netloc))
         self.answers = 0
         self._replies: Iterator[bytes] | None = None
         self._commands: frozenset[str] = frozenset()
         self._answered: set[socket.socket] | None = None
-        self._sockets: list[socket.socket] = []
-        self._threads: list[threading.Thread] = []
-
-    def __enter__(self) -> Self:
-        self._start(self._accept)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for sock in [self._listener, *self._sockets]:
-            with contextlib.suppress(OSError):
-                sock.shutdown(socket.SHUT_RDWR)
-            sock.close()
-        for thread in self._threads:
-            thread.join()
 
     def answer(
         self, *replies: bytes, commands: frozenset[str] = frozenset(), on_new_connections: bool = True
@@ -102,22 +86,8 @@ class RedisProxy:
     def wait_for_answers(self, count: int) -> None:
         wait_until(lambda: self.answers >= count, lambda: f"{self.answers} answers")
 
-    def _accept(self) -> None:
-        with contextlib.suppress(OSError):
-            while True:
-                client, _ = self._listener.accept()
-                server = socket.create_connection(self._server)
-                self._sockets += [client, server]
-                self._start(self._serve, client, server)
-                self._start(self._relay, server, client)
-
-    def _start(self, run: object, *arguments: socket.socket) -> None:
-        thread = threading.Thread(target=run, args=arguments)  # type: ignore[arg-type]
-        self._threads.append(thread)
-        thread.start()
-
-    def _serve(self, client: socket.socket, server: socket.socket) -> None:
-        with contextlib.suppress(OSError, ValueError), client.makefile("rb") as sent:
+    def from_client(self, client: socket.socket, server: socket.socket) -> None:
+        with client.makefile("rb") as sent:
             while command := _read_command(sent):
                 replies = self._replies
                 if replies is not None and self._is_ours(client, command):
@@ -125,17 +95,10 @@ class RedisProxy:
                     client.sendall(next(replies))
                 else:
                     server.sendall(command)
-        _hang_up(server)
 
     def _is_ours(self, client: socket.socket, command: bytes) -> bool:
         is_named = not self._commands or _name(command) in self._commands
         return is_named and (self._answered is None or client in self._answered)
-
-    def _relay(self, server: socket.socket, client: socket.socket) -> None:
-        with contextlib.suppress(OSError):
-            while received := server.recv(65_536):
-                client.sendall(received)
-        _hang_up(client)
 
 
 def _read_command(sent: BinaryIO) -> bytes:
@@ -149,8 +112,3 @@ def _read_command(sent: BinaryIO) -> bytes:
 
 def _name(command: bytes) -> str:
     return command.split(b"\r\n", 3)[2].decode().upper()
-
-
-def _hang_up(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
