@@ -16,11 +16,12 @@ from routing.gate.passage import Passage
 from routing.gate.plan import encode_plan
 from routing.gate.redis import client
 from routing.gate.verdicts import GOOD
+from routing.host_calls import HostCall
+from routing.meters import METERS
 from routing.recheck import Allowance, forget, recheck
 from routing.route import Choice, Rule, UsableKey
 from usage.included import why_closed
 from usage.ledger import SHARDS, month_scope
-from usage.meters import METERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -121,7 +122,10 @@ def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> Choice:
         UsableKey(id=f"{name} {number}", name="", secret=f"{name} {number}") for number in range(count)
     )
     plan = encode_plan(policy=name, host="bench", selection="round-robin", rules=rules, keys=keys)
-    return Choice(host="bench", url="", adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan)
+    call = HostCall(url="", auth="bearer")
+    return Choice(
+        host="bench", call=call, adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
+    )
 
 
 def _caller(catalog: SimpleNamespace) -> Caller:

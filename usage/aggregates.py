@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.contrib.postgres.fields import ArrayField
 from django.db.models import Aggregate, Avg, Count, IntegerField, Max, Q, Sum
 
-from usage.meters import METERS
+from routing.meters import METERS
 
 if TYPE_CHECKING:
     from django.db.models.expressions import Combinable

@@ -9,8 +9,8 @@ from django.conf import settings
 
 from relaybatch.ids import uuid7
 from routing.call import Tokens
+from routing.meters import METERS
 from routing.names import printable
-from usage.meters import METERS
 from usage.pricing import price
 
 if TYPE_CHECKING:

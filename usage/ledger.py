@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from django.db import connection
 
+from routing.meters import METERS
 from usage.events import EventDraft
-from usage.meters import METERS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,8 +12,8 @@ from django.db.models import F, Q
 from django.db.models.functions import Trunc
 
 from relaybatch.ids import uuid7
+from routing.meters import METERS
 from usage.aggregates import event_sums
-from usage.meters import METERS
 
 if TYPE_CHECKING:
     import uuid

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from usage.meters import WHOLE_OF_PART, WHOLES
+from routing.meters import WHOLE_OF_PART, WHOLES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

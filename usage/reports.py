@@ -6,8 +6,8 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from relaybatch.errors import InvalidRequest
+from routing.meters import METERS
 from usage.filters import GROUPS
-from usage.meters import METERS
 from usage.representation import shown_time, shown_tokens
 
 if TYPE_CHECKING:

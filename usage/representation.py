@@ -8,7 +8,7 @@ import json
 from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
-from usage.meters import METERS, WHOLES
+from routing.meters import METERS, WHOLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from usage.meters import METERS
+from routing.meters import METERS
 from usage.models import UsageEvent, UsageTotal
 from usage.representation import shown_tokens
 

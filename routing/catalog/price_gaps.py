@@ -12,8 +12,8 @@ from django.conf import settings
 
 from routing.adapters import ADAPTERS
 from routing.catalog.problems import shown
+from routing.meters import WHOLES
 from routing.models import Binding, Rate
-from routing.models.catalog import Meter
 
 if TYPE_CHECKING:
     import uuid
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from routing.models import Pricing
 
 MOST_NAMED = 5
-# Each belongs to a whole, whose rate prices it.
-PARTS = frozenset({Meter.REASONING, Meter.CACHE_WRITE_5M, Meter.CACHE_WRITE_1H})
 _MEND = "add a rate for each (0 if it costs nothing), or calls that report it are unpriced and count for no allowance"
 
 
@@ -60,7 +58,7 @@ def _prices(pricing: Pricing) -> bool:
 
 def _wholes_of(adapter: str) -> set[str]:
     known = ADAPTERS.get(adapter)
-    return set(known.meters) - PARTS if known else set()
+    return set(known.meters).intersection(WHOLES) if known else set()
 
 
 def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID | None, set[str]]:
@@ -74,7 +72,7 @@ def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UU
 
 
 def _lacking(pricing: str, adapter: str, lacking: set[str], models: list[str]) -> str:
-    meters = ", ".join(meter for meter in Meter.values if meter in lacking)
+    meters = ", ".join(meter for meter in WHOLES if meter in lacking)
     return (
         f"pricing {shown(pricing)} has no rate from 0 tokens on for {meters}, which the adapter {adapter} of "
         f"{_named(models)} can report: {_MEND}"

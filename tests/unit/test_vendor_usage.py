@@ -12,7 +12,7 @@ import pytest
 from routing.adapters import ADAPTERS
 from routing.answers import used_by_answer, used_by_error
 from routing.call import Priced, PriceList, Tokens
-from usage.meters import METERS, WHOLES
+from routing.meters import METERS, WHOLES
 from usage.pricing import price
 
 PAGE = (Path(__file__).parents[2] / "docs" / "vendor-usage.md").read_text()
