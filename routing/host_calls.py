@@ -34,8 +34,8 @@ class HostCall:
 
     url: str
     auth: str
-    headers: Headers = field(repr=False)
-    secrets: tuple[str, ...] = field(repr=False)
+    headers: Headers = field(default=(), repr=False)
+    secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
 def host_call(binding: Binding, *, upstream_name: str) -> HostCall:

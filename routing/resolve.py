@@ -179,7 +179,7 @@ def _choices(
     return tuple(
         Choice(
             host=binding.host.name,
-            url=call.url,
+            call=call,
             adapter=binding.adapter,
             upstream_name=binding.upstream_name or model.name,
             prices=prices.get(binding.pricing_id) if binding.pricing_id else None,
@@ -191,10 +191,6 @@ def _choices(
                 rules=rules,
                 keys=keys[binding.host_id],
             ),
-            auth=call.auth,
-            headers=call.headers,
-            secrets=call.secrets,
-            stream_usage=binding.host.stream_usage,
         )
         for binding, call in calls
     )

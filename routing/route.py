@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from routing.call import PriceList
+    from routing.host_calls import HostCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,22 +33,16 @@ class UsableKey:
 @dataclass(frozen=True, slots=True)
 class Choice:
     """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts.
-
-    `url`, `auth` and `headers`: as in host_calls.HostCall, and `secrets` too. `stream_usage`: streams may be asked for
-    their usage.
+    `call`: what is the same in all of its calls.
     """
 
     host: str
-    url: str
+    call: HostCall
     adapter: str
     upstream_name: str
     prices: PriceList | None
     keys: tuple[UsableKey, ...]
     plan: bytes = field(repr=False)
-    auth: str = "bearer"
-    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    secrets: tuple[str, ...] = field(default=(), repr=False)
-    stream_usage: bool = True
 
 
 @dataclass(frozen=True, slots=True)

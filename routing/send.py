@@ -142,7 +142,7 @@ class _Attempt:
             goes_on = _another_key_may_do(reply) and self.requests < MAX_REQUESTS
             following = self.passage.another() if goes_on else None
             if following is None:
-                said = without_secrets(failure.upstream_error, (key.secret, *choice.secrets))
+                said = without_secrets(failure.upstream_error, (key.secret, *choice.call.secrets))
                 raise CallFailed(replace(failure, upstream_error=said))
             key = following
 
@@ -212,12 +212,12 @@ class _Attempt:
 
 def _request(call: Call, choice: Choice, *, key: UsableKey, body: bytes) -> Request:
     return Request(
-        url=choice.url,
+        url=choice.call.url,
         headers=call_headers(
             ADAPTERS[choice.adapter],
-            of_host=choice.headers,
+            of_host=choice.call.headers,
             passed_on=call.headers,
-            auth=choice.auth,
+            auth=choice.call.auth,
             secret=key.secret,
         ),
         body=body,

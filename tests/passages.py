@@ -11,6 +11,7 @@ from routing.gate.passage import Passage
 from routing.gate.plan import encode_plan
 from routing.gate.refusals import Refused
 from routing.gate.verdicts import GOOD, NONE, Verdict
+from routing.host_calls import HostCall
 from routing.route import Choice, Rule, UsableKey
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Gate:
         )
         return Choice(
             host=self.host,
-            url="",
+            call=HostCall(url="", auth="bearer"),
             adapter="openai",
             upstream_name="m",
             prices=None,

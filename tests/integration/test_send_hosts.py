@@ -204,7 +204,7 @@ def test_a_secret_header_that_an_upstream_quotes_is_masked(
 def test_no_repr_holds_a_header_of_the_host(catalog: SimpleNamespace) -> None:
     add(catalog, "X-Sealed", secret_encrypted=encrypt(PLANTED.encode()))
     found = look_up(policy_id=catalog.policy.id, model_name="echo-1", adapter="openai")
-    assert found.route.choices[0].secrets == (PLANTED,)
+    assert found.route.choices[0].call.secrets == (PLANTED,)
     assert PLANTED not in repr(found) + repr(HostHeader.objects.get())
 
 
