@@ -11,7 +11,7 @@ HOME_DIR := $(or $(RELAYBATCH_HOME),.relaybatch)
 LOCKED := requirements.txt requirements-dev.txt
 UV_COMPILE := uv pip compile -q --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
-# For who reads the settings and connects to nothing in them: the type checker, the schema, the chaos.
+# For who reads the settings and connects to nothing in them: the type checker, the schema.
 FOR_TYPES := SECRET_KEY=types DATABASE_URL=postgresql://none@127.0.0.1/none REDIS_URL=redis://127.0.0.1/0
 PYTEST := $(BIN)/python -m pytest -q --dist worksteal
 # Many tests wait for processes to start: one more at a time than there are processors.
@@ -73,7 +73,7 @@ bench: install
 	@$(BIN)/python -m bench
 
 chaos: install
-	@$(FOR_TYPES) $(BIN)/python manage.py chaos --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
+	@$(BIN)/python -m tests.chaos --seconds $(or $(SECONDS),120) $(if $(SEED),--seed $(SEED))
 
 schema: install
 	@echo "schema: docs/openapi.yaml"
@@ -86,7 +86,7 @@ lock: install
 	@PATH="$(BIN):$$PATH" $(UV_COMPILE) requirements-dev.in -o requirements-dev.txt
 
 clean:
-	@if [ -d "$(HOME_DIR)" ]; then $(PYTHON) -m relaybatch.quickstart.forget "$(HOME_DIR)"; fi
+	@if [ -d "$(HOME_DIR)" ]; then $(PYTHON) -m relaybatch.quickstart.clean "$(HOME_DIR)"; fi
 	@rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
 	@find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 

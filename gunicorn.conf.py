@@ -5,11 +5,11 @@ import runpy
 from pathlib import Path
 from typing import Any
 
-from relaybatch import env
-from relaybatch.listening import EVERYWHERE, binds
-from relaybatch.refused_by_server import answer_in_json, end_silent_connections, lines_of_the_server
-from relaybatch.sockets_of_server import keep_families_apart
-from relaybatch.starting import one_line_if_wrong
+from relaybatch.conf import env
+from relaybatch.conf.startup import one_line_if_wrong
+from relaybatch.server.bind_addresses import EVERYWHERE, binds
+from relaybatch.server.gunicorn_hooks import answer_in_json, end_silent_connections, lines_of_the_server
+from relaybatch.server.ipv6_sockets import keep_families_apart
 from relaybatch.web import MOST_PROCESSES
 
 with one_line_if_wrong():

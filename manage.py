@@ -6,8 +6,8 @@ import sys
 if __name__ == "__main__":
     from django.core.management import execute_from_command_line
 
+    from relaybatch.conf.startup import one_line_if_wrong
     from relaybatch.output import make_streams_writable
-    from relaybatch.starting import one_line_if_wrong
 
     make_streams_writable()
     with one_line_if_wrong():

@@ -13,11 +13,11 @@ from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
-from batches.execute import execute_item
-from batches.patience import AWAY, patiently
-from batches.publish import finish_publishing, publish_soon
-from batches.watch import Watch
-from relaybatch.spare_connections import lend_connection
+from batches.execution.execute import execute_item
+from batches.execution.worker_monitor import Watch
+from batches.publishing.publish import finish_publishing, publish_soon
+from relaybatch.db.connection import lend_connection
+from relaybatch.db.outage import AWAY, patiently
 from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
 from routing.checks import require_readable_secrets
 

@@ -1,4 +1,4 @@
-"""The batch routes. A trailing slash is optional on all of them (relaybatch.middleware)."""
+"""The batch routes. A trailing slash is optional on all of them (relaybatch.http.middleware)."""
 
 from __future__ import annotations
 

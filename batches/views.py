@@ -10,30 +10,30 @@ from typing import TYPE_CHECKING, cast
 from django.http import HttpResponse
 from rest_framework.viewsets import GenericViewSet
 
-from batches import schema
-from batches.accept import accept_batch
-from batches.answers import http_answer
-from batches.body import LARGEST_SELECTION_BYTES, body_too_large, read_body
-from batches.cancel import cancel_batch
-from batches.delete import delete_batch
+from batches import openapi
+from batches.completion.cancel import cancel_batch
+from batches.completion.delete import delete_batch
 from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
-from batches.dialects.answer import JSON
-from batches.dialects.asked import Asked
+from batches.dialects.body_parser import read_wire
 from batches.dialects.detection import detected
-from batches.dialects.ids import batch_id_from, public_id
-from batches.dialects.wire import read_wire
-from batches.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
-from batches.links import public_origin
+from batches.dialects.http_response import http_answer
+from batches.dialects.request_context import Asked
+from batches.dialects.response import JSON
 from batches.models import Batch
-from batches.resends import Send, digest_of, in_its_turn, resend_count
-from batches.retry import read_selection, retry_submission
-from batches.schema import messages as messages_schema
-from batches.strict_json import too_deep
-from relaybatch.errors import InvalidRequest, NotFound, TooLarge
-from relaybatch.one_snapshot import one_snapshot
-from relaybatch.views import WrongMethodsFirst
-from routing.credentials import require_creation
-from usage.parameters import Parameters
+from batches.models.public_ids import batch_id_from, public_id
+from batches.openapi import messages as messages_schema
+from batches.submission.accept import accept_batch
+from batches.submission.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
+from batches.submission.resends import Send, digest_of, in_its_turn, resend_count
+from batches.submission.resubmit import read_selection, retry_submission
+from relaybatch.db.snapshot import one_snapshot
+from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
+from relaybatch.http.json_scan import too_deep
+from relaybatch.http.public_url import public_origin
+from relaybatch.http.query_params import Parameters
+from relaybatch.http.request_body import LARGEST_SELECTION_BYTES, body_too_large, read_body
+from routing.credentials.credential import require_creation
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from rest_framework.response import Response
 
     from batches.dialects import Dialect
-    from batches.dialects.wire import Wire
+    from batches.dialects.body_parser import Wire
     from batches.models.batch import BatchQuerySet
-    from batches.submission import Submission
-    from relaybatch.errors import ApiError
-    from routing.credentials import Credential
+    from batches.submission.submission import Submission
+    from relaybatch.http.errors import ApiError
+    from routing.credentials.credential import Credential
 
 _KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
@@ -75,7 +75,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         visible = Batch.objects.visible_to(self._credential)
         return visible.of_dialect(*(dialect.name for dialect in self.dialects)).select_related("owner")
 
-    @schema.CREATE
+    @openapi.CREATE
     def create(self, request: Request) -> HttpResponseBase:
         largest = max(dialect.max_body_bytes() for dialect in self.dialects)
         with self._received(request, limit_bytes=largest) as (body, repeatable):
@@ -89,7 +89,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
                 raise too_deep() from None
             return self._accepted(submission, dialect, repeatable)
 
-    @schema.LIST
+    @openapi.LIST
     def list(self, request: Request) -> HttpResponseBase:
         asked = self._asked
         dialect = self.dialect_listed(asked.parameters)
@@ -98,19 +98,19 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
             answer = dialect.listed(owned, asked)
         return http_answer(answer, request)
 
-    @schema.RETRIEVE
+    @openapi.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         with one_snapshot():
             batch, dialect = self._batch(batch_id)
             answer = dialect.shown(batch, self._asked)
         return http_answer(answer, request)
 
-    @schema.RESULTS
+    @openapi.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._batch(batch_id)
         return http_answer(dialect.results(batch, self._asked), request)
 
-    @schema.CANCEL
+    @openapi.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
         cancel_batch(self._batch(batch_id)[0])
         with one_snapshot():
@@ -118,13 +118,13 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
             answer = dialect.cancelled(batch, self._asked)
         return http_answer(answer, request)
 
-    @schema.DELETE
+    @openapi.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._batch(batch_id)
         delete_batch(batch)
         return http_answer(dialect.deleted(batch), request)
 
-    @schema.RETRY
+    @openapi.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
         with self._received(request, limit_bytes=LARGEST_SELECTION_BYTES) as (body, repeatable):
             batch, dialect = self._batch(batch_id)

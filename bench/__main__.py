@@ -10,8 +10,8 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
+from bench.deployment import Place, open_place
 from bench.figures import BenchFailed, Figure, table
-from bench.place import Place, open_place
 from relaybatch.output import make_streams_writable
 from relaybatch.quickstart.errors import QuickstartError
 

@@ -12,10 +12,10 @@ import requests
 from django.conf import settings
 
 from bench.figures import Figure, percentile
-from bench.work import clear, item_body, require_done, submission, wait_for_end
+from bench.workload import clear, item_body, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.place import Place, Web
+    from bench.deployment import Place, Web
 
 BATCHES, ITEMS = 50, 10
 IDLE_SECONDS = 0.1

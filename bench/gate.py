@@ -10,24 +10,24 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from bench.figures import Figure, require
-from bench.meters import commands
-from routing.call import Caller, Tokens
-from routing.gate.passage import Passage
+from bench.measurements import commands
+from routing.credentials.recheck import Allowance, forget, recheck
+from routing.gate.admission import Passage
+from routing.gate.breaker_signals import GOOD
 from routing.gate.plan import encode_plan
 from routing.gate.redis import client
-from routing.gate.verdicts import GOOD
-from routing.host_calls import HostCall
 from routing.meters import METERS
-from routing.recheck import Allowance, forget, recheck
-from routing.route import Choice, Rule, UsableKey
-from usage.included import why_closed
+from routing.resolution.host_call import HostCall
+from routing.resolution.route import Choice, Rule, UsableKey
+from routing.upstream.call import Caller, Tokens
+from usage.included_usage import why_closed
 from usage.ledger import SHARDS, month_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import SimpleNamespace
 
-    from bench.place import Place
+    from bench.deployment import Place
 
 CALLS = 2_000
 MOST_ROUND_TRIPS = 2

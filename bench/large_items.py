@@ -12,11 +12,11 @@ import psutil
 
 from batches.payloads import open_store
 from bench.figures import Figure, require
-from bench.meters import Memory
-from bench.work import clear, item_body, wait_for_end
+from bench.measurements import Memory
+from bench.workload import clear, item_body, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.place import Place, Web
+    from bench.deployment import Place, Web
 
 ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 20
 

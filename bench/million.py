@@ -9,17 +9,17 @@ from django.contrib.auth import get_user_model
 from django.db import connection
 from django.test import Client
 
-from batches.claims import claim_item
+from batches.execution.claim import claim_item
 from batches.models import Batch, BatchItem
 from bench.figures import Figure, percentile, require
-from bench.work import clear, submission
+from bench.workload import clear, submission
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable
 
-    from bench.place import Place
+    from bench.deployment import Place
 
 BATCHES, ITEMS_A_BATCH = 20, 50_000
 CALLS, CLAIMS = 5, 200

@@ -21,11 +21,11 @@ from batches.payloads import open_store
 from batches.payloads.batch_payloads import BatchPayloads
 from batches.payloads.objects import ObjectPayloads
 from bench.figures import Figure, percentile, require
-from bench.meters import Memory
-from bench.work import clear, submission
+from bench.measurements import Memory
+from bench.workload import clear, submission
 
 if TYPE_CHECKING:
-    from bench.place import Place, Web
+    from bench.deployment import Place, Web
 
 ITEMS, DONE = 50_000, 25_000
 CALLS = 50

@@ -14,15 +14,15 @@ from django.utils import timezone
 
 from batches.models import Batch, BatchItem, Owner
 from bench.figures import Figure, require
-from bench.meters import Memory
-from bench.work import clear, submission
+from bench.measurements import Memory
+from bench.workload import clear, submission
 from relaybatch.ids import uuid7, uuid7_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bench.place import Place, Web
+    from bench.deployment import Place, Web
 
 T = TypeVar("T")
 

@@ -15,14 +15,14 @@ from django.db.models import Max, Min
 
 from batches.models import BatchItem
 from bench.figures import Figure, require
-from bench.meters import Statements, commands, cpu_seconds, machine_cpu_seconds
-from bench.work import clear, item_body, require_done, submission, wait_for_end
+from bench.measurements import Statements, commands, cpu_seconds, machine_cpu_seconds
+from bench.workload import clear, item_body, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from batches.models import Batch
-    from bench.place import Place, Web
+    from bench.deployment import Place, Web
 
 ITEMS, WARM_UP_ITEMS = 2_000, 200
 # (delay of the upstream, items per second wanted, rounds)

@@ -4,12 +4,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.core.asgi import get_asgi_application
 
-from relaybatch.starting import one_line_if_wrong
+from relaybatch.conf.startup import one_line_if_wrong
 
 with one_line_if_wrong():
     django_application = get_asgi_application()
 
-    from relaybatch.under_asgi import with_bounds
+    from relaybatch.http.asgi_limits import with_bounds
     from routing.checks import require_readable_secrets  # its models need the apps
 
     # Servers import this inside of a running loop, where the database may not be asked.

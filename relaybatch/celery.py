@@ -14,9 +14,9 @@ os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
 
-from relaybatch.addresses import broker_url
-from relaybatch.broker_connection import SteadyAMQP
-from relaybatch.starting import one_line_if_wrong
+from relaybatch.broker.connection import SteadyAMQP
+from relaybatch.conf.startup import one_line_if_wrong
+from relaybatch.conf.url_settings import broker_url
 
 with one_line_if_wrong():
     # Celery looks for its app in several ways, and would tell of the last one's error, not of this.
@@ -47,7 +47,7 @@ app.conf.update(
     accept_content=["json"],
     worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
     worker_pool="threads",
-    worker_consumer="relaybatch.broker_consumer:SteadyConsumer",
+    worker_consumer="relaybatch.broker.consumer:SteadyConsumer",
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
     worker_enable_remote_control=False,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from django.http import JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from relaybatch import errors
-from relaybatch.http import error_answer
+from relaybatch.http import errors
+from relaybatch.http.error_responses import error_answer
 from relaybatch.readiness import OK, READINESS
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from redis.exceptions import (
 )
 
 from batches.payloads import PayloadStoreUnavailable, open_store
-from relaybatch.redis_errors import WRONG_REPLY
-from relaybatch.spare_connections import lend_connection
+from relaybatch.broker.redis_errors import WRONG_REPLY
+from relaybatch.db.connection import lend_connection
 from routing.gate.redis import PREFIX
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from relaybatch import addresses, env
-from relaybatch.databases import database_from_url
+from relaybatch.conf import env, url_settings
+from relaybatch.conf.database_url import database_from_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -13,11 +13,11 @@ SECRET_KEY = env.required(
     "SECRET_KEY", env.secret("SECRET_KEY"), form="a long random text, or SECRET_KEY_FILE"
 )
 DEBUG = False
-ALLOWED_HOSTS = addresses.host_names("ALLOWED_HOSTS")
-CSRF_TRUSTED_ORIGINS = addresses.origins("CSRF_TRUSTED_ORIGINS")
+ALLOWED_HOSTS = url_settings.host_names("ALLOWED_HOSTS")
+CSRF_TRUSTED_ORIGINS = url_settings.origins("CSRF_TRUSTED_ORIGINS")
 
 INSTALLED_APPS = [
-    "relaybatch.wiring.SiteConfig",
+    "relaybatch.apps.SiteConfig",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -29,12 +29,12 @@ INSTALLED_APPS = [
     "routing",
     "usage",
     "batches",
-    "relaybatch.wiring.WiringConfig",
+    "relaybatch.apps.WiringConfig",
 ]
 MIDDLEWARE = [
-    "relaybatch.middleware.request_id",
-    "relaybatch.middleware.drop_refused_body",
-    "relaybatch.middleware.optional_slash",
+    "relaybatch.http.middleware.request_id",
+    "relaybatch.http.middleware.drop_refused_body",
+    "relaybatch.http.middleware.optional_slash",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -66,7 +66,7 @@ DATABASE_URL = env.required(
     "DATABASE_URL", env.secret("DATABASE_URL"), form="postgresql://user:password@host:port/name"
 )
 DATABASES = {"default": database_from_url(DATABASE_URL)}
-REDIS_URL = addresses.redis_url("REDIS_URL")
+REDIS_URL = url_settings.redis_url("REDIS_URL")
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 AUTH_USER_MODEL = "routing.User"
@@ -101,19 +101,19 @@ SILENCED_SYSTEM_CHECKS = (
     [] if HTTPS_ONLY else ["security.W004", "security.W008", "security.W012", "security.W016"]
 )
 
-# The admin's forms, which anybody may send to its login, and nothing else: every other body is read by batches.body or
-# routing.sessions, within limits of their own. No form takes a file: large ones are dropped, not put on the disk.
+# The admin's forms, which anybody may send to its login, and nothing else: every other body is read within limits of
+# its own (relaybatch.http.request_body). No form takes a file: large ones are dropped, not put on the disk.
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["routing.authentication.CredentialAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["routing.credentials.authentication.CredentialAuthentication"],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relaybatch.http.IgnoreAccept",
-    "DEFAULT_RENDERER_CLASSES": ["relaybatch.http.JsonRenderer"],
-    "DEFAULT_PARSER_CLASSES": ["relaybatch.http.UnparsedJson"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relaybatch.http.error_responses.IgnoreAccept",
+    "DEFAULT_RENDERER_CLASSES": ["relaybatch.http.error_responses.JsonRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["relaybatch.http.error_responses.UnparsedJson"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "relaybatch.http.exception_handler",
+    "EXCEPTION_HANDLER": "relaybatch.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": None,
     # OPTIONS is a method like any other that a route doesn't serve.
     "DEFAULT_METADATA_CLASS": None,
@@ -128,7 +128,7 @@ SPECTACULAR_SETTINGS = {
 RELAY_MASTER_KEY = env.master_keys("RELAY_MASTER_KEY", env.secret("RELAY_MASTER_KEY"))
 RELAY_ADMIN_TOKEN = env.secret("RELAY_ADMIN_TOKEN")
 RELAY_CURRENCY = env.currency("RELAY_CURRENCY", "USD")
-PUBLIC_URL = addresses.origin("PUBLIC_URL")
+PUBLIC_URL = url_settings.origin("PUBLIC_URL")
 
 RELAY_BATCH_MAX_ITEMS = env.integer("RELAY_BATCH_MAX_ITEMS", 50_000, minimum=1, maximum=1_000_000)
 RELAY_MAX_REQUEST_BYTES = env.integer("RELAY_MAX_REQUEST_BYTES", 33_554_432, minimum=1024, maximum=67_108_864)
@@ -155,19 +155,19 @@ UPSTREAM_CERTIFICATES = (
 )
 env.folders("SSL_CERT_DIR")  # OpenSSL reads it itself, and would pass over what is wrong with it
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
-RELAY_BATCH_PAYLOAD_URL = addresses.payload_url("RELAY_BATCH_PAYLOAD_URL")
+RELAY_BATCH_PAYLOAD_URL = url_settings.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))
 LOG_FORMAT = env.choice("LOG_FORMAT", "json", ("json", "text"))
-LOGGING_CONFIG = "relaybatch.logs.configure"
+LOGGING_CONFIG = "relaybatch.log_format.configure"
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {
-        "json": {"()": "relaybatch.logs.JsonFormatter"},
+        "json": {"()": "relaybatch.log_format.JsonFormatter"},
         "text": {
-            "()": "relaybatch.logs.TextFormatter",
+            "()": "relaybatch.log_format.TextFormatter",
             "format": "%(asctime)s %(levelname)s %(name)s %(message)s",
         },
     },

@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from relaybatch import error_views, health
+from relaybatch import health
+from relaybatch.http import error_views
 
 urlpatterns = [
     path("admin/", admin.site.urls),

@@ -9,8 +9,8 @@ import os
 import sys
 from pathlib import Path
 
-from relaybatch import env
-from relaybatch.starting import one_line_if_wrong
+from relaybatch.conf import env
+from relaybatch.conf.startup import one_line_if_wrong
 
 MOST_PROCESSES = 1024
 CONFIGURATION = Path(__file__).resolve().parents[1] / "gunicorn.conf.py"

@@ -2,7 +2,7 @@
 
 from django.core.wsgi import get_wsgi_application
 
-from relaybatch.starting import APP_CANNOT_BE_LOADED, one_line_if_wrong
+from relaybatch.conf.startup import APP_CANNOT_BE_LOADED, one_line_if_wrong
 
 with one_line_if_wrong(exit_code=APP_CANNOT_BE_LOADED):
     application = get_wsgi_application()

@@ -8,8 +8,8 @@ from django.core.checks import CheckMessage, Error
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 
-from routing.secrets import MasterKeyMalformed, SecretError, check_master_key
-from routing.stored_secrets import unreadable
+from routing.secrets.encryption import MasterKeyMalformed, SecretError, check_master_key
+from routing.secrets.reencrypt import unreadable
 
 
 def check_stored_secrets(**_: Any) -> list[CheckMessage]:

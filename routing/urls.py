@@ -1,11 +1,11 @@
-"""The routes of the catalog and of tokens. A trailing slash is optional (relaybatch.middleware)."""
+"""The routes of the catalog and of tokens. A trailing slash is optional (relaybatch.http.middleware)."""
 
 from __future__ import annotations
 
 from django.urls import path
 
+from routing.token_views import TokenCreate, TokenRevoke
 from routing.views import ModelList
-from routing.views_tokens import TokenCreate, TokenRevoke
 
 urlpatterns = [
     path("v1/models", ModelList.as_view()),

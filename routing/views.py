@@ -8,13 +8,13 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from relaybatch.views import WrongMethodsFirst
-from routing.reachable import reachable_models
+from relaybatch.http.api_view import WrongMethodsFirst
+from routing.resolution.available_models import reachable_models
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from routing.credentials import Credential
+    from routing.credentials.credential import Credential
     from routing.models import Model
 
 

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from batches.models import BatchItem, Worker
-from batches.viewers import NAME
+from batches.viewer_group import NAME
 from routing.models import Alias, RateLimit, RateLimitRule, User
 from tests.catalog import make_catalog
 from tests.integration.usage_rows import draft, refused

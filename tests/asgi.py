@@ -14,14 +14,14 @@ from django.db import connection
 from django.http import StreamingHttpResponse
 from django.urls import path
 
-from relaybatch import logs
+from relaybatch import log_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from django.http import HttpRequest
 
-    from relaybatch.under_asgi import Message
+    from relaybatch.http.asgi_limits import Message
 
 MOST_PARTS = 100
 
@@ -139,7 +139,7 @@ class Watched:
             cursor.execute("SELECT 1")
         if self.made == self.breaks_at:
             raise LookupError
-        return logs.request_id.get().encode()
+        return log_format.request_id.get().encode()
 
 
 watched = Watched()

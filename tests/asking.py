@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.test import RequestFactory
 
-from batches.dialects.asked import Asked
-from usage.parameters import Parameters
+from batches.dialects.request_context import Asked
+from relaybatch.http.query_params import Parameters
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

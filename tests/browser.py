@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
-from relaybatch.quickstart.guarded import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
 from tests.deployment import wait_until
 
 if TYPE_CHECKING:

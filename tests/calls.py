@@ -1,4 +1,4 @@
-"""Calls for tests of `routing.send`: a body, a caller out of a catalog, a line, and a deadline."""
+"""Calls for tests of `routing.upstream.send`: a body, a caller out of a catalog, a line, and a deadline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from routing.call import Call, Caller, Line
+from routing.upstream.call import Call, Caller, Line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -6,7 +6,7 @@ import uuid
 from types import SimpleNamespace
 from typing import Any
 
-from routing.keys import create_key
+from routing.credentials.relay_keys import create_key
 from routing.models import (
     Binding,
     Host,
@@ -22,7 +22,7 @@ from routing.models import (
     ServiceAccount,
     Team,
 )
-from routing.secrets import encrypt
+from routing.secrets.encryption import encrypt
 
 MODELS = {"openai": "echo-1", "openai_responses": "echo-1-responses", "anthropic": "echo-1-messages"}
 RATES = {

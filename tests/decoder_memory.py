@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from routing.connections import tls_context
+from routing.transport.connection_pool import tls_context
 from tests.hostile_bytes import ROWS, SIZE
 
 if TYPE_CHECKING:

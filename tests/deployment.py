@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from batches.models import Batch, BatchItem, Worker
-from relaybatch.quickstart.guarded import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,21 +12,21 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from batches import results
-from batches.dialects.asked import Asked
+from batches.dialects.body_parser import read_wire
 from batches.dialects.detection import detected
-from batches.dialects.json_lines import gathered
-from batches.dialects.result_lines import result_line
-from batches.dialects.wire import read_wire
-from batches.retry import read_selection
-from relaybatch.errors import ApiError
+from batches.dialects.request_context import Asked
+from batches.dialects.results.json_lines import gathered
+from batches.dialects.results.result_lines import result_line
+from batches.results import results
+from batches.submission.resubmit import read_selection
+from relaybatch.http.errors import ApiError
 from routing.adapters import ADAPTERS
-from routing.answers import Unusable, used_by_answer
-from routing.call import Line
-from routing.exchange import Request, post
-from routing.failures import CallFailed
-from routing.requested import requested_model
-from routing.trip import Trip
+from routing.transport.connection_attempt import Trip
+from routing.transport.http_request import Request, post
+from routing.upstream.call import Line
+from routing.upstream.failures import CallFailed
+from routing.upstream.request_model import requested_model
+from routing.upstream.response_usage import Unusable, used_by_answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable

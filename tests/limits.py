@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from routing import resolve
 from routing.models import HostKey, Policy, RateLimit, RateLimitRule
+from routing.resolution import resolve
 
 if TYPE_CHECKING:
     from types import SimpleNamespace

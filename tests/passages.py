@@ -7,15 +7,15 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.gate.passage import Passage
+from routing.gate.admission import Passage
+from routing.gate.breaker_signals import GOOD, NONE, Verdict
+from routing.gate.denials import Refused
 from routing.gate.plan import encode_plan
-from routing.gate.refusals import Refused
-from routing.gate.verdicts import GOOD, NONE, Verdict
-from routing.host_calls import HostCall
-from routing.route import Choice, Rule, UsableKey
+from routing.resolution.host_call import HostCall
+from routing.resolution.route import Choice, Rule, UsableKey
 
 if TYPE_CHECKING:
-    from routing.call import Tokens
+    from routing.upstream.call import Tokens
 
 START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""

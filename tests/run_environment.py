@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from relaybatch.quickstart.servers import (
+from relaybatch.quickstart.servers.servers import (
     PrivatePostgres,
     PrivateRedis,
     forget_home,

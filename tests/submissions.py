@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.utils import timezone
 
-from batches.accept import accept_batch
 from batches.models import Batch
-from batches.submission import Submission
-from routing.credentials import authenticate
+from batches.submission.accept import accept_batch
+from batches.submission.submission import Submission
+from routing.credentials.credential import authenticate
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from batches.idempotency import Idempotency
-    from batches.resends import Send
+    from batches.submission.idempotency import Idempotency
+    from batches.submission.resends import Send
 
 
 def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 from django.utils import timezone
 
+from routing.credentials.tokens import mint
 from routing.models import User
-from routing.tokens import mint
 
 
 def make_token_caller(rows: SimpleNamespace, *, ttl_seconds: int = 3_600) -> SimpleNamespace:

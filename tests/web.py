@@ -10,7 +10,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from relaybatch.quickstart.guarded import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
 from tests.deployment import ROOT, deployment_environment, procfile_command, wait_until
 
 if TYPE_CHECKING:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any, Literal
 from django.conf import settings
 
 from relaybatch.ids import uuid7
-from routing.call import Tokens
 from routing.meters import METERS
-from routing.names import printable
+from routing.resolution.model_names import printable
+from routing.upstream.call import Tokens
 from usage.pricing import price
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
-    from routing.call import Caller, Outcome, PriceList, Target
+    from routing.upstream.call import Caller, Outcome, PriceList, Target
 
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
 MOST_TOKENS = 10**12

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
 
-    from routing.credentials import Credential
-    from usage.filters import EventFilter
+    from routing.credentials.credential import Credential
+    from usage.queries import EventFilter
 
 _WHOLE: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
 _TRUNCATED = {"1m": "minute", "1h": "hour", "1d": "day"}

@@ -10,7 +10,7 @@ from routing.meters import WHOLE_OF_PART, WHOLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routing.call import PriceList, Tokens
+    from routing.upstream.call import PriceList, Tokens
 
 PER_TOKENS = 1_000_000
 # A bigint's. Only an absurd rate or count gets there, and it must not keep the item from being settled.

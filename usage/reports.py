@@ -5,16 +5,16 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from relaybatch.errors import InvalidRequest
+from relaybatch.http.errors import InvalidRequest
 from routing.meters import METERS
-from usage.filters import GROUPS
-from usage.representation import shown_time, shown_tokens
+from usage.queries import GROUPS
+from usage.serializers import shown_time, shown_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from usage.filters import ReportQuery
     from usage.models import UsageEventQuerySet
+    from usage.queries import ReportQuery
 
 ROWS_MOST = 10_000
 

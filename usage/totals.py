@@ -9,7 +9,7 @@ from django.conf import settings
 
 from routing.meters import METERS
 from usage.models import UsageEvent, UsageTotal
-from usage.representation import shown_tokens
+from usage.serializers import shown_tokens
 
 if TYPE_CHECKING:
     import uuid

@@ -8,23 +8,23 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 from rest_framework.response import Response
 
-from relaybatch.views import WrongMethodsFirst
-from usage.filters import events_query, series_query, summary_query
-from usage.included import included_usage
+from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.query_params import Parameters
+from usage.authentication import OperatorAuthentication
+from usage.included_usage import included_usage
 from usage.models import UsageEvent
-from usage.operators import OperatorAuthentication
-from usage.pages import all_pages, one_page
-from usage.parameters import Parameters
+from usage.openapi import EVENTS, INCLUDED, SUMMARY, TIMESERIES
+from usage.pagination import all_pages, one_page
+from usage.queries import events_query, series_query, summary_query
 from usage.reports import summary, timeseries
-from usage.representation import csv_lines, event_json
-from usage.schema import EVENTS, INCLUDED, SUMMARY, TIMESERIES
+from usage.serializers import csv_lines, event_json
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
-    from routing.credentials import Credential
-    from usage.filters import EventsQuery
+    from routing.credentials.credential import Credential
     from usage.models import UsageEventQuerySet
+    from usage.queries import EventsQuery
 
 
 class Usage(WrongMethodsFirst):

@@ -14,19 +14,19 @@ from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from batches.admin.deeds import CANCEL, RETRY, Deed
+from batches.admin.confirmed_actions import CANCEL, RETRY, Deed
+from batches.admin.display_names import Labels, labels_of, owners_named
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_pages import item_page
-from batches.admin.labels import Labels, labels_of, owners_named
 from batches.admin.progress import counts_in_words, progress_in_words, state_badge
-from batches.dialects.ids import batch_id_from, public_id
 from batches.models import Batch
-from batches.snapshots import Snapshot, snapshots_of
-from relaybatch.errors import ApiError
-from relaybatch.one_snapshot import one_snapshot
-from routing.admin.cells import two_lines
-from routing.admin.large_lists import LargeChangeList, LargeListPage
-from routing.amounts import shown_amount
+from batches.models.public_ids import batch_id_from, public_id
+from batches.results.status import Snapshot, snapshots_of
+from relaybatch.admin.cells import two_lines
+from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
+from relaybatch.db.snapshot import one_snapshot
+from relaybatch.http.errors import ApiError
+from routing.money import shown_amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batches.admin.labels import owners_named
-from batches.dialects.ids import PREFIXES
+from batches.admin.display_names import owners_named
 from batches.models import ItemState
-from routing.admin.filters import ChoiceFilter, TextFilter
+from batches.models.public_ids import PREFIXES
+from relaybatch.admin.filters import ChoiceFilter, TextFilter
 from routing.models import Project
 
 if TYPE_CHECKING:

@@ -13,13 +13,13 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from batches.admin.filters import ItemStateFilter
-from batches.admin.payload_views import PARTS, whole_part
-from batches.admin.payload_views import excerpts as excerpts_of
+from batches.admin.payload_excerpts import PARTS, whole_part
+from batches.admin.payload_excerpts import excerpts as excerpts_of
 from batches.admin.progress import state_badge
-from batches.dialects.ids import batch_id_from
 from batches.models import BatchItem
+from batches.models.public_ids import batch_id_from
 from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable
-from routing.admin.large_lists import LargeListPage
+from relaybatch.admin.large_lists import LargeListPage
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

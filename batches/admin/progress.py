@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.utils.html import format_html, format_html_join
 
 from batches.models import ItemState
-from routing.admin.cells import two_lines
+from relaybatch.admin.cells import two_lines
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, Q
 from django.db.models.functions import Now
 
 from batches.models import BatchItem, ItemState, Worker
-from routing.admin.large_lists import LargeChangeList, LargeListPage
+from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

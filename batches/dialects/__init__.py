@@ -8,7 +8,7 @@ from __future__ import annotations
 from batches.dialects.chat import Chat
 from batches.dialects.dialect import Dialect
 from batches.dialects.messages import Messages
-from batches.dialects.relay import Relay
+from batches.dialects.relay.dialect import Relay
 
 RELAY: Dialect = Relay()
 CHAT: Dialect = Chat()

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from msgspec import json
 
-from batches.dialects.answer import Answer, json_answer
 from batches.dialects.custom_id import CustomIds, custom_id_submission
-from batches.dialects.ids import public_id
 from batches.dialects.paging import LIMIT_DEFAULT, asked_page
-from batches.dialects.result_lines import result_lines
+from batches.dialects.response import Answer, json_answer
+from batches.dialects.results.result_lines import result_lines
 from batches.models import ItemState
-from batches.snapshots import snapshots_of
-from relaybatch.errors import InvalidRequest
+from batches.models.public_ids import public_id
+from batches.results.status import snapshots_of
+from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from batches.dialects.asked import Asked
-    from batches.dialects.wire import Wire
+    from batches.dialects.body_parser import Wire
+    from batches.dialects.request_context import Asked
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from batches.snapshots import Snapshot
-    from batches.submission import Submission
-    from usage.parameters import Parameters
+    from batches.results.status import Snapshot
+    from batches.submission.submission import Submission
+    from relaybatch.http.query_params import Parameters
     from usage.totals import Total
 
 LIST_MOST = 100

@@ -9,17 +9,17 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.problems import refuse_any
-from batches.dialects.wire import Part, cut_requests, is_there
-from batches.strict_json import is_too_deep, too_deep
-from batches.submission import Submission
+from batches.dialects.body_parser import Part, cut_requests, is_there
+from batches.dialects.item_errors import refuse_any
+from batches.submission.submission import Submission
+from relaybatch.http.json_scan import is_too_deep, too_deep
 
 if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Mapping, Sequence
 
-    from batches.dialects.wire import Wire
-    from relaybatch.errors import ApiError
+    from batches.dialects.body_parser import Wire
+    from relaybatch.http.errors import ApiError
 
 LIFETIME_SECONDS = 86_400
 # Of one character in JSON: two escapes, for what is beyond U+FFFF.

@@ -9,14 +9,14 @@ from django.conf import settings
 from msgspec import UNSET, Raw
 
 from batches.dialects import CHAT, RELAY
-from batches.dialects.wire import Part, cut_requests, is_there
-from relaybatch.errors import InvalidRequest
+from batches.dialects.body_parser import Part, cut_requests, is_there
+from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batches.dialects import Dialect
-    from batches.dialects.wire import Wire
+    from batches.dialects.body_parser import Wire
 
 
 class _MayBeChat(msgspec.Struct):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from batches.dialects.answer import Answer
-    from batches.dialects.asked import Asked
-    from batches.dialects.wire import Wire
+    from batches.dialects.body_parser import Wire
+    from batches.dialects.request_context import Asked
+    from batches.dialects.response import Answer
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from batches.submission import Submission
+    from batches.submission.submission import Submission
 
 
 class Dialect(Protocol):

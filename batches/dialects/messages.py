@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from msgspec import json
 
-from batches.dialects.answer import Answer, json_answer
 from batches.dialects.custom_id import CustomIds, custom_id_submission
-from batches.dialects.ids import public_id
+from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.paging import LIMIT_DEFAULT, asked_page
-from batches.dialects.result_lines import result_lines
-from batches.dialects.upstream_headers import upstream_headers
+from batches.dialects.response import Answer, json_answer
+from batches.dialects.results.result_lines import result_lines
 from batches.models import ItemState
-from relaybatch.errors import InvalidRequest, TooLarge
-from usage.representation import shown_time, shown_time_if_any
+from batches.models.public_ids import public_id
+from relaybatch.http.errors import InvalidRequest, TooLarge
+from usage.serializers import shown_time, shown_time_if_any
 
 if TYPE_CHECKING:
-    from batches.dialects.asked import Asked
-    from batches.dialects.wire import Wire
+    from batches.dialects.body_parser import Wire
+    from batches.dialects.request_context import Asked
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from batches.submission import Submission
+    from batches.submission.submission import Submission
 
 LIST_MOST = 1000
 CUSTOM_IDS = CustomIds(

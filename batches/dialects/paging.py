@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batches.dialects.ids import batch_id_from, public_id
-from relaybatch.errors import InvalidRequest
-from usage.parameters import bad_value
+from batches.models.public_ids import batch_id_from, public_id
+from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.query_params import bad_value
 
 if TYPE_CHECKING:
     import uuid
 
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from usage.parameters import Parameters
+    from relaybatch.http.query_params import Parameters
 
 LIMIT_DEFAULT = 20
 

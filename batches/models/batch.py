@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
-    from routing.credentials import Credential
+    from routing.credentials.credential import Credential
 
 
 class Owner(models.Model):

@@ -15,7 +15,7 @@ from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
 from batches.payloads.objects import ObjectPayloads
-from relaybatch.addresses import folder_of
+from relaybatch.conf.url_settings import folder_of
 
 if TYPE_CHECKING:
     import uuid

@@ -9,8 +9,8 @@ from django.db.models import CharField, Func, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
-from batches.patience import AWAY
 from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from relaybatch.db.outage import AWAY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

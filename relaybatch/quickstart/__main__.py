@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 from relaybatch.output import make_streams_writable, write_line
-from relaybatch.quickstart.demo import run_demo
+from relaybatch.quickstart.demo.demo import run_demo
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.interruption import Interruption, Stopped
+from relaybatch.quickstart.shutdown import Interruption, Stopped
 
 HIGHEST_PORT = 65535
 

@@ -14,7 +14,7 @@ from routing.adapters.shape import (
     part,
     renamed,
 )
-from routing.call import Tokens
+from routing.upstream.call import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

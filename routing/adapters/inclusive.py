@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from routing.adapters.shape import believable, count, part
-from routing.call import Tokens
+from routing.upstream.call import Tokens
 
 METERS = frozenset({"input", "cache_read", "cache_write", "output", "reasoning"})
 

@@ -11,7 +11,7 @@ from routing.adapters.shape import Adapter, count, mapping, none_of_its_own, ren
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routing.call import Tokens
+    from routing.upstream.call import Tokens
 
 
 def usage(reported: Any) -> Tokens | None:

@@ -8,7 +8,7 @@ from routing.adapters.inclusive import METERS, InclusiveCounts, inclusive_tokens
 from routing.adapters.shape import Adapter, count, mapping, none_of_its_own, renamed, under
 
 if TYPE_CHECKING:
-    from routing.call import Tokens
+    from routing.upstream.call import Tokens
 
 
 def usage(reported: Any) -> Tokens | None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from routing.top_level import with_model
+from routing.upstream.json_members import with_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from routing.call import Tokens
+    from routing.upstream.call import Tokens
 
 MAX_COUNT = 2**63 - 1
 """What a bigint holds. A count beyond it is nobody's real usage, and is not believed."""

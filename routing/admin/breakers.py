@@ -11,11 +11,11 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from routing.admin.named import NamedPage
+from routing.admin.named_rows import NamedPage
 from routing.gate.breakers import reset, states
 from routing.gate.redis import RedisAway
 from routing.models import HostKey
-from routing.secrets import SecretError
+from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
     from django.http import HttpRequest

@@ -9,12 +9,12 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
-from routing.admin.checked import CheckedForm
-from routing.admin.named import NamedPage
-from routing.admin.references import FindsReferences
-from routing.amounts import shown_amount
-from routing.catalog.forms import nanos
+from relaybatch.admin.references import FindsReferences
+from routing.admin.catalog_forms import CheckedForm
+from routing.admin.named_rows import NamedPage
+from routing.catalog.validators import nanos
 from routing.models import Project, ServiceAccount, Team, User
+from routing.money import shown_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

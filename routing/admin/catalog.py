@@ -9,14 +9,14 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import F
 
+from relaybatch.admin.typed import AnyModelForm
 from routing.adapters import ADAPTERS
-from routing.admin.checked import CheckedForm, CheckedFormSet
-from routing.admin.named import NamedPage, RowsInline
+from routing.admin.catalog_forms import CheckedForm, CheckedFormSet
+from routing.admin.named_rows import NamedPage, RowsInline
 from routing.admin.price_gaps import WarnsOfPriceGaps
-from routing.admin.typed import AnyModelForm
-from routing.amounts import shown_amount
-from routing.catalog.forms import nanos
+from routing.catalog.validators import nanos
 from routing.models import Alias, Binding, Model, Pricing, Provider, Rate
+from routing.money import shown_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 
 from routing.admin.breakers import BreakersPage
-from routing.admin.checked import CheckedForm
+from routing.admin.catalog_forms import CheckedForm
 from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
 from routing.models import HostKey
-from routing.secrets import SecretError
+from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

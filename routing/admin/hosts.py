@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
-from routing.admin.checked import CheckedForm, CheckedFormSet
-from routing.admin.named import NamedPage, RowsInline
+from relaybatch.admin.typed import AnyModelForm
+from routing.admin.catalog_forms import CheckedForm, CheckedFormSet
+from routing.admin.named_rows import NamedPage, RowsInline
 from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
-from routing.admin.typed import AnyModelForm
-from routing.catalog.forms import base_url
+from routing.catalog.validators import base_url
 from routing.models import Host, HostHeader
-from routing.secrets import SecretError
-from routing.upstream_headers import AUTH_WORDS, holds_credentials
+from routing.secrets.encryption import SecretError
+from routing.upstream.headers import AUTH_WORDS, holds_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

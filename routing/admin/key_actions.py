@@ -1,4 +1,4 @@
-"""What can be done to a key from its page: the question, and the function of `routing.keys` that does it."""
+"""What can be done to a key from its page: the question, and the function of `credentials.relay_keys` that does it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from relaybatch.clock import database_now
-from routing.keys import MAX_GRACE_SECONDS, IssuedKey, disable_key, enable_key, revoke_key, rotate_key
+from relaybatch.db.clock import database_now
+from routing.credentials.relay_keys import (
+    MAX_GRACE_SECONDS,
+    IssuedKey,
+    disable_key,
+    enable_key,
+    revoke_key,
+    rotate_key,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
-from routing.admin.checked import CheckedForm, CheckedFormSet, problems_with
-from routing.admin.named import NamedPage, RowsInline
-from routing.admin.typed import AnyModelForm
-from routing.catalog.nested import RULE_METERS
+from relaybatch.admin.typed import AnyModelForm
+from routing.admin.catalog_forms import CheckedForm, CheckedFormSet, problems_with
+from routing.admin.named_rows import NamedPage, RowsInline
+from routing.catalog.nested_records import RULE_METERS
 from routing.models import Policy, PolicyHostKey, RateLimit, RateLimitRule
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 
-from routing.admin.named import NamedPage
+from routing.admin.named_rows import NamedPage
 from routing.catalog.price_gaps import price_gaps
 
 if TYPE_CHECKING:

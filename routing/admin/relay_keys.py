@@ -12,18 +12,18 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
-from routing.admin.filters import TextFilter
+from relaybatch.admin.filters import TextFilter
+from relaybatch.admin.pages import Page
+from relaybatch.admin.typed import AnyModelForm
 from routing.admin.key_actions import ACTIONS, ActionForm
-from routing.admin.pages import Page
-from routing.admin.typed import AnyModelForm
-from routing.keys import PREFIX_LENGTH, KeyRefused, create_key
+from routing.credentials.relay_keys import PREFIX_LENGTH, KeyRefused, create_key
 from routing.models import RelayKey
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest
 
-    from routing.keys import IssuedKey
+    from routing.credentials.relay_keys import IssuedKey
 
 
 class RelayKeyForm(AnyModelForm):

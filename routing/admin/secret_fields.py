@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
-from routing.secrets import encrypt
+from routing.secrets.encryption import encrypt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from routing.secrets import SecretError, SecretUnreadable, decrypt, encrypt
+from routing.secrets.encryption import SecretError, SecretUnreadable, decrypt, encrypt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.catalog.crossing import problems_across
+from routing.catalog.cross_checks import problems_across
 from routing.catalog.problems import Problem, shown
 from routing.catalog.schema import KINDS
 from routing.models import Alias
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from routing.catalog.columns import Rows
     from routing.catalog.fields import Mention, Reading
-    from routing.catalog.reading import Wanted
+    from routing.catalog.parse import Wanted
 
 _WORDS = {kind.section: kind.word for kind in KINDS}
 

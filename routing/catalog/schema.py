@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.catalog import forms
+from routing.catalog import validators
 from routing.catalog.columns import (
     Allowance,
     Children,
@@ -17,9 +17,9 @@ from routing.catalog.columns import (
     Words,
 )
 from routing.catalog.fields import Check, Field
-from routing.catalog.nested import BINDING, INCLUDED, RATE, RULE, called, currency_field, tier, window
-from routing.catalog.of_hosts import auth, headers, place, query
-from routing.catalog.readers import (
+from routing.catalog.host_fields import auth, headers, place, query
+from routing.catalog.nested_records import BINDING, INCLUDED, RATE, RULE, called, currency_field, tier, window
+from routing.catalog.parsers import (
     alias,
     choice,
     each_as,
@@ -78,7 +78,7 @@ class Kind:
     model: type[models.Model]
     fields: tuple[Field, ...] = ()
     check: Check | None = None
-    name_form: Callable[[str], str] = forms.name
+    name_form: Callable[[str], str] = validators.name
     name_attribute: str = "name"
     enabled_attribute: str = "enabled"
     fresh: Callable[[Any], None] = lambda _: None
@@ -149,13 +149,13 @@ KINDS = (
             ),
         ),
     ),
-    Kind("providers", "provider", Provider, name_form=forms.name_without_separators),
+    Kind("providers", "provider", Provider, name_form=validators.name_without_separators),
     Kind(
         "hosts",
         "host",
         Host,
         (
-            Field("base_url", text(forms.base_url), required=True, column=Column("base_url")),
+            Field("base_url", text(validators.base_url), required=True, column=Column("base_url")),
             Field("query", query, default={}, column=Column("query")),
             Field(
                 "headers",
@@ -173,7 +173,7 @@ KINDS = (
             Field("auth", auth, default="", column=Column("auth")),
             Field("stream_usage", truth, default=True, column=Column("stream_usage")),
         ),
-        name_form=forms.name_without_separators,
+        name_form=validators.name_without_separators,
     ),
     Kind(
         "host_keys",
@@ -182,7 +182,7 @@ KINDS = (
         (
             Field("host", reference("hosts"), required=True, column=Reference("host", "hosts")),
             Field("value_from", place, default=("", ""), column=Place("env_name", "file_path")),
-            Field("value", text(forms.secret), column=Secret("secret_encrypted")),
+            Field("value", text(validators.secret), column=Secret("secret_encrypted")),
             Field("rate_limit", reference("rate_limits"), column=Reference("rate_limit", "rate_limits")),
         ),
         check=_one_source,
@@ -235,7 +235,7 @@ KINDS = (
                 ),
             ),
         ),
-        name_form=forms.model_name,
+        name_form=validators.model_name,
     ),
     Kind(
         "policies",
@@ -292,7 +292,7 @@ KINDS = (
             Field("project", reference("projects"), column=Reference("project", "projects")),
             Field("policy", reference("policies"), column=Reference("policy", "policies")),
         ),
-        name_form=forms.username,
+        name_form=validators.username,
         name_attribute="username",
         enabled_attribute="is_active",
         fresh=lambda user: user.set_unusable_password(),

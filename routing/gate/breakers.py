@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from relaybatch.redis_errors import REDIS_UNAVAILABLE
+from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 from routing.gate.plan import breaker_of
 from routing.gate.redis import PREFIX, away, client
-from routing.secrets import SecretError, host_key_secret
+from routing.secrets.encryption import SecretError, host_key_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from routing.gate.redis import PREFIX
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from routing.route import Rule, UsableKey
+    from routing.resolution.route import Rule, UsableKey
 
 # Milliseconds that Lua's numbers still count exactly.
 _LONGEST_WINDOW_MS = 2**52

@@ -19,7 +19,7 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import NoScriptError, ReadOnlyError, ResponseError
 from redis.retry import Retry
 
-from relaybatch.redis_errors import REDIS_UNAVAILABLE
+from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
 PREFIX = "rb:gate:"
 CONNECT_SECONDS = 1.0

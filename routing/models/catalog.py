@@ -44,7 +44,7 @@ class Provider(Named):
 
 
 class Host(Named):
-    """An upstream. `base_url`: as routing/upstream_url.py takes it. `query`: names to texts, behind each URL.
+    """An upstream. `base_url`: as routing/upstream/url.py takes it. `query`: names to texts, behind each URL.
 
     `auth`: one of AUTH_WORDS, the name of another header, or empty for what the binding's adapter says.
     `stream_usage`: live streams may be asked for their usage (`stream_options`), which some servers refuse.

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.db import connection
 
 from batches.models import Batch
-from relaybatch.listening import THIS_MACHINE, binds
-from relaybatch.quickstart.processes import free_port
+from relaybatch.quickstart.servers.processes import free_port
+from relaybatch.server.bind_addresses import THIS_MACHINE, binds
 from tests.catalog import make_catalog
 from tests.deployment import ROOT, deployment_environment, wait_for_end, wait_until
 from tests.forwarding import forwarded, forwarded_socket

@@ -84,7 +84,7 @@ def test_a_worker_with_an_answer_that_cannot_be_settled_ends_when_it_is_told_and
     upstream.wait_for(lambda up: up.inside == 1)
     with database_that("it takes no writes"):
         gate.set()
-        wait_until(lambda: "batches.patience" in worker.log(), worker.log)
+        wait_until(lambda: "relaybatch.db.outage" in worker.log(), worker.log)
         assert worker.stop() == 0, worker.log()
     deployment.sweeper()
     wait_for_end(batch)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.cancel import cancel_batch
+from batches.completion.cancel import cancel_batch
 from tests import upstream_answers as answers
 from tests.database_proxy import DatabaseProxy
 from tests.deployment import Deployment, wait_for_end, wait_until

@@ -20,9 +20,9 @@ import psutil
 import pytest
 import requests
 
-from relaybatch.listening import THIS_MACHINE, binds
-from relaybatch.quickstart.processes import free_port
-from relaybatch.quickstart.servers import forget_home
+from relaybatch.quickstart.servers.processes import free_port
+from relaybatch.quickstart.servers.servers import forget_home
+from relaybatch.server.bind_addresses import THIS_MACHINE, binds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

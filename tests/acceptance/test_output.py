@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.keys import hash_of
+from routing.credentials.relay_keys import hash_of
 from routing.models import InferenceToken, Provider, RelayKey, User
 from tests.catalog import make_catalog
 from tests.deployment import ROOT, deployment_environment

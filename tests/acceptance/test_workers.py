@@ -13,10 +13,10 @@ import pytest
 import redis
 from django.conf import settings
 
-from batches.cancel import cancel_batch
+from batches.completion.cancel import cancel_batch
 from batches.models import BatchItem, Worker
 from batches.payloads import open_store
-from routing.faults import POINTS
+from routing.failpoints import POINTS
 from tests import upstream_answers as answers
 from tests.deployment import wait_for_end, wait_until
 from tests.submissions import chat_body, submit
@@ -169,7 +169,7 @@ class Calls:
 def test_a_message_delivered_many_times_runs_the_item_once(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    from batches.broker import send_messages
+    from batches.publishing.broker import send_messages
 
     batch = submit(catalog, chat_body())
     item = BatchItem.objects.get(batch_id=batch.id)

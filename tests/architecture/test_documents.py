@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from relaybatch.quickstart.demo_catalog import PROVIDERS_BY_VARIABLE
-from routing.credentials import REFUSALS
+from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
+from routing.credentials.credential import REFUSALS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""`manage.py chaos` runs, tells what it did, leaves nothing behind, and stops when asked to."""
+"""`make chaos` runs, tells what it did, leaves nothing behind, and stops when asked to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.deployment import ROOT, wait_until
 
-COMMAND = [sys.executable, "manage.py", "chaos", "--json"]
+COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]
 # Read by Django, and connected to by nobody.
 UNUSED = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none", "REDIS_URL": "redis://127.0.0.1:1/0"}
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from batches.cancel import cancel_batch
-from batches.execute import execute_item
+from batches.completion.cancel import cancel_batch
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from tests import upstream_answers as answers
 from tests.catalog import make_caller
@@ -22,8 +22,8 @@ from tests.deployment import wait_for_end, wait_until
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
 from tests.web import web_process
-from usage.checking import compare
 from usage.models import UsageEvent
+from usage.reconcile import compare
 
 if TYPE_CHECKING:
     import uuid

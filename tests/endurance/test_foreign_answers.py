@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.results import Selection, results_of
+from batches.results.results import Selection, results_of
 from routing.models import Binding, Host, HostKey, Model, PolicyHostKey
-from routing.secrets import encrypt
+from routing.secrets.encryption import encrypt
 from tests.catalog import make_caller
 from tests.deployment import wait_until
 from tests.gate import forget_gate

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.claims import claim_item
+from batches.execution.claim import claim_item
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
-from relaybatch.quickstart.servers import PrivateRedis
+from relaybatch.quickstart.servers.servers import PrivateRedis
 from tests.deployment import wait_for_end, wait_until
 from tests.submissions import chat_body, submit
 from usage.models import UsageEvent

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from relaybatch.chaos.catalog import MODELS
-from relaybatch.chaos.findings import Findings
-from relaybatch.chaos.place import Place, forget, open_place
-from relaybatch.chaos.web import Web
-from relaybatch.quickstart.interruption import Interruption
+from relaybatch.quickstart.shutdown import Interruption
+from tests.chaos.checks.findings import Findings
+from tests.chaos.deployment.catalog import MODELS
+from tests.chaos.deployment.deployment import Place, forget, open_place
+from tests.chaos.deployment.web import Web
 from tests.deployment import wait_until
 from tests.submissions import chat_body
 

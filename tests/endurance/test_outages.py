@@ -11,7 +11,7 @@ import redis
 from django.db import connection
 
 from batches.models import BatchItem
-from relaybatch.quickstart.servers import PrivateRedis
+from relaybatch.quickstart.servers.servers import PrivateRedis
 from tests import upstream_answers as answers
 from tests.deployment import wait_for_end, wait_until
 from tests.submissions import chat_body, submit

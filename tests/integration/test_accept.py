@@ -10,7 +10,7 @@ from django.db import DatabaseError, connection
 
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
-from relaybatch.errors import TooManyRequests
+from relaybatch.http.errors import TooManyRequests
 from tests.catalog import make_catalog
 from tests.submissions import chat_body, submit
 

@@ -13,8 +13,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from batches.models import Batch, BatchItem
-from routing.admin.large_lists import COUNTED_MOST, LargePaginator
-from routing.keys import rotate_key
+from relaybatch.admin.large_lists import COUNTED_MOST, LargePaginator
+from routing.credentials.relay_keys import rotate_key
 from routing.models import User
 from tests.admin import ANSWER, PROMPT, UPSTREAM_ERROR, logged_in, make_world, owner, viewer
 from tests.submissions import chat_body, submit

@@ -9,7 +9,7 @@ from django.contrib.admin.models import LogEntry
 from django.urls import reverse
 
 from routing.gate import breakers
-from routing.send import send
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.admin import owner, viewer
 from tests.calls import call_of

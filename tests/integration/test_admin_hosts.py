@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.catalog.problems import CatalogRefused
 from routing.models import Host, HostHeader, HostKey
-from routing.secrets import decrypt, encrypt
+from routing.secrets.encryption import decrypt, encrypt
 from tests.admin import make_world, owner, viewer
 from tests.integration.test_admin_catalog import rows, save
 

@@ -11,10 +11,10 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.sessions.models import Session
 from django.utils import timezone
 
-from relaybatch.errors import Unauthenticated
-from routing.credentials import authenticate
+from relaybatch.http.errors import Unauthenticated
+from routing.credentials.credential import authenticate
 from routing.models import HostKey, RelayKey
-from routing.secrets import host_key_secret
+from routing.secrets.encryption import host_key_secret
 from tests.admin import HOST_KEY_SECRET, make_world, owner, viewer
 
 if TYPE_CHECKING:

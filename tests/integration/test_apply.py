@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.core.management import call_command
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.models import (
     Alias,
     Binding,
@@ -23,7 +23,7 @@ from routing.models import (
     ServiceAccount,
     User,
 )
-from routing.secrets import host_key_secret
+from routing.secrets.encryption import host_key_secret
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.catalog.problems import CatalogRefused
 from routing.models import Binding, Host, HostHeader, HostKey
-from routing.secrets import decrypt
+from routing.secrets.encryption import decrypt
 
 if TYPE_CHECKING:
     from pathlib import Path

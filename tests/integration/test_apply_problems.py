@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection, transaction
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.catalog.problems import CatalogRefused
 from routing.models import Host, Model, Provider
 from tests.shell import Shell, shell

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.catalog.problems import CatalogRefused
-from routing.keys import create_key, revoke_key
+from routing.credentials.relay_keys import create_key, revoke_key
+from routing.credentials.tokens import forget_expired, mint
 from routing.models import Host, HostKey, Model, Policy, Project, RelayKey, ServiceAccount, Team, User
-from routing.tokens import forget_expired, mint
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import pytest
 from django.db import connection
 from rest_framework.test import APIRequestFactory
 
-from relaybatch.errors import Unauthenticated
-from routing import credential_rows
-from routing.authentication import CredentialAuthentication
-from routing.credentials import authenticate
-from routing.keys import create_key, disable_key, hash_of, revoke_key, rotate_key
+from relaybatch.http.errors import Unauthenticated
+from routing.credentials import queries
+from routing.credentials.authentication import CredentialAuthentication
+from routing.credentials.credential import authenticate
+from routing.credentials.relay_keys import create_key, disable_key, hash_of, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team, User
 from tests.catalog import make_catalog
 
@@ -134,7 +134,7 @@ def test_a_key_is_looked_up_by_its_hashes_in_indexes(rows: SimpleNamespace) -> N
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE routing_relaykey")
-        cursor.execute(f"EXPLAIN {credential_rows.BY_KEY}", {"hash": "0" * 64})
+        cursor.execute(f"EXPLAIN {queries.BY_KEY}", {"hash": "0" * 64})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "relay_key_previous" in plan
     assert "key_hash" in plan

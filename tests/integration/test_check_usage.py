@@ -13,9 +13,9 @@ from django.db.models import F
 from tests.integration.usage_rows import draft
 from tests.races import all_at_once
 from tests.shell import Shell, shell
-from usage.checking import compare, repair
 from usage.ledger import record, record_many
 from usage.models import UsageEvent, UsageTotal
+from usage.reconcile import compare, repair
 from usage.totals import batch_totals, forget_batch
 
 if TYPE_CHECKING:

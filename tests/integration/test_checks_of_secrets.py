@@ -8,9 +8,9 @@ from django.core.checks import run_checks
 from django.utils import timezone
 
 from routing.checks import check_stored_secrets
+from routing.credentials.signing_keys import current_signer, rotate_signing_key
 from routing.models import Host, HostHeader, HostKey
-from routing.secrets import encrypt
-from routing.signing import current_signer, rotate_signing_key
+from routing.secrets.encryption import encrypt
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:

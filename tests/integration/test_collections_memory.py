@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from batches.models import BatchItem
-from bench.meters import Memory
+from bench.measurements import Memory
 from tests.catalog import make_catalog
 from tests.collections import CHAT, MESSAGES
 from tests.web import web_process

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.results import PAGE_ITEMS
-from batches.running import RunningItems
+from batches.results.results import PAGE_ITEMS
 from relaybatch.ids import uuid7
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog

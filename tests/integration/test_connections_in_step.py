@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from relaybatch.logs import JsonFormatter
-from routing import idle_connections, resolve
-from routing.idle_connections import IDLE
-from routing.send import send
+from relaybatch.log_format import JsonFormatter
+from routing.resolution import resolve
+from routing.transport import idle_connections
+from routing.transport.idle_connections import IDLE
+from routing.upstream.send import send
 from tests.calls import call_of
 from tests.catalog import make_caller, make_catalog
 from tests.gate import forget_gate
@@ -134,7 +135,7 @@ def test_an_upstream_that_was_out_of_step_has_a_connection_for_each_request(
     assert upstream.connections == 3
     (record,) = caplog.records
     line = json.loads(JsonFormatter().format(record))
-    assert (line["level"], line["logger"]) == ("WARNING", "routing.idle_connections")
+    assert (line["level"], line["logger"]) == ("WARNING", "routing.transport.idle_connections")
     assert line["message"].startswith("upstream out of step")
     assert line["host"] == "127.0.0.1"
 

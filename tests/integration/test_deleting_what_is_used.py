@@ -11,9 +11,9 @@ from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import ProtectedError
 from django.utils import timezone
 
-from relaybatch.errors import Forbidden
-from routing.credentials import authenticate, require_creation
-from routing.keys import create_key, disable_key, revoke_key
+from relaybatch.http.errors import Forbidden
+from routing.credentials.credential import authenticate, require_creation
+from routing.credentials.relay_keys import create_key, disable_key, revoke_key
 from routing.models import (
     HostKey,
     Policy,

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.conf import settings
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import connections, idle_connections
-from routing.call import Line
-from routing.http_answer import final_status_in
-from routing.idle_connections import IDLE
-from routing.send import send
+from routing.transport import connection_pool, idle_connections
+from routing.transport.http_response import final_status_in
+from routing.transport.idle_connections import IDLE
+from routing.upstream.call import Line
+from routing.upstream.send import send
 from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog
 from tests.certificates import self_signed, server_context
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import SimpleNamespace
 
-    from routing.call import Outcome
+    from routing.upstream.call import Outcome
 
 pytestmark = pytest.mark.django_db
 
@@ -53,7 +53,7 @@ def upstream(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Upstrea
     tls = None
     if request.param == "https":
         certificate = self_signed(tmp_path, address="127.0.0.1")
-        connections.tls_context().load_verify_locations(certificate)
+        connection_pool.tls_context().load_verify_locations(certificate)
         tls = server_context(certificate)
     with Upstream(tls=tls) as running:
         running.handler = lambda _: WELL

@@ -12,7 +12,7 @@ import openai
 import pytest
 import requests
 
-from relaybatch.quickstart.echo import EchoServer
+from relaybatch.quickstart.demo.echo_upstream import EchoServer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,14 +10,14 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from batches.cancel import cancel_batch, expire_batch
-from batches.execute import execute_item
+from batches.completion.cancel import cancel_batch, expire_batch
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem, PolicyPause
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from routing.gate import breakers
 from routing.gate.redis import client
-from routing.send import send
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog

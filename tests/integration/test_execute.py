@@ -15,15 +15,15 @@ from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
-from batches.attempts import lost
-from batches.cancel import cancel_batch
-from batches.claims import claim_item
-from batches.execute import execute_item
+from batches.completion.cancel import cancel_batch
+from batches.execution.attempt_event import lost
+from batches.execution.claim import claim_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
+from batches.execution.settle import settle
+from batches.execution.worker_monitor import Watch
 from batches.models import BatchItem
 from batches.payloads import open_store
-from batches.running import RunningItems
-from batches.settling import settle
-from batches.watch import Watch
 from relaybatch.ids import uuid7
 from routing.models import Binding, Model, Policy, RelayKey
 from tests import upstream_answers as answers

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def forget(home: Path) -> int:
-    command = [sys.executable, "-m", "relaybatch.quickstart.forget", str(home)]
+    command = [sys.executable, "-m", "relaybatch.quickstart.clean", str(home)]
     return subprocess.run(command, cwd=ROOT, check=False, capture_output=True).returncode
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from routing.adapters import ADAPTERS, Adapter
 from routing.models import Binding, Model

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis import Connection
 
-from routing.exchange import Reply
+from routing.gate.breaker_signals import GOOD, NONE, Verdict, verdict_of
+from routing.gate.denials import Refused
 from routing.gate.redis import PREFIX, client
-from routing.gate.refusals import Refused
-from routing.gate.verdicts import GOOD, NONE, Verdict, verdict_of
+from routing.transport.http_request import Reply
 from tests.gate import gate_keys
 from tests.passages import FORBIDDEN, LOST, REFUSED, TROUBLE, Entered, Gate, busy, rule
 from tests.races import all_at_once

@@ -7,11 +7,11 @@ import functools
 import pytest
 from django.conf import settings
 
-from routing.call import Tokens
-from routing.gate.presence import Presence, presence
+from routing.gate.breaker_signals import GOOD
+from routing.gate.denials import Refused
+from routing.gate.liveness import Presence, presence
 from routing.gate.redis import PREFIX, client
-from routing.gate.refusals import Refused
-from routing.gate.verdicts import GOOD
+from routing.upstream.call import Tokens
 from tests.gate import gate_keys
 from tests.passages import START_MS, TROUBLE, Gate, rule
 from tests.races import all_at_once

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.call import KeyRefused
-from routing.gate.verdicts import GOOD, NONE
+from routing.gate.breaker_signals import GOOD, NONE
+from routing.upstream.call import KeyRefused
 from tests.passages import FORBIDDEN, LOST, REFUSED, TROUBLE, Gate, busy, rule
 
 if TYPE_CHECKING:
-    from routing.gate.verdicts import Verdict
+    from routing.gate.breaker_signals import Verdict
 
 THREE = ("one", "two", "three")
 ONE_A_MINUTE = (rule("requests", 1, 60, "fixed-window"),)

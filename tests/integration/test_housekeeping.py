@@ -17,15 +17,15 @@ import pytest
 from django.conf import settings as django_settings
 from django.db.models import F
 
-from batches.cancel import cancel_batch
-from batches.delete import delete_batch
-from batches.execute import execute_item
-from batches.housekeeping import BATCHES_A_STEP, Housekeeping
+from batches.completion.cancel import cancel_batch
+from batches.completion.delete import delete_batch
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import Batch, BatchItem, IdempotencyKey, PayloadChunk, PayloadStoreMark, Worker
 from batches.payloads import PayloadUnwritable, open_store
 from batches.payloads.database import CHUNK_BYTES
-from batches.running import RunningItems
-from relaybatch.errors import Conflict
+from batches.sweeper.cleanup import BATCHES_A_STEP, Housekeeping
+from relaybatch.http.errors import Conflict
 from relaybatch.ids import uuid7
 from tests.catalog import make_catalog
 from tests.submissions import chat_body, submit

@@ -11,9 +11,9 @@ from asgiref.sync import async_to_sync
 from django.db import connection
 from django.test import AsyncClient
 
-from batches.body import largest_sent_bytes
 from batches.models import Batch
 from batches.payloads import open_store
+from relaybatch.http.request_body import largest_sent_bytes
 from tests import asgi
 from tests.asgi import MOST_PARTS, Exchange, Watched
 from tests.deployment import wait_until

@@ -13,8 +13,8 @@ from django.db import OperationalError
 from django.test import Client, RequestFactory
 from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, ParseError, Throttled
 
-from relaybatch import errors
-from relaybatch.http import exception_handler
+from relaybatch.http import errors
+from relaybatch.http.error_responses import exception_handler
 from tests.catalog import make_catalog
 from tests.submissions import submit
 

@@ -11,8 +11,8 @@ import pytest
 from django.db import connection
 
 from batches.payloads import open_store
+from relaybatch.db.connection import SPARE
 from relaybatch.readiness import READINESS
-from relaybatch.spare_connections import SPARE
 from tests.database_proxy import DatabaseProxy
 from tests.deployment import deployment_environment, wait_until
 from tests.few_connections import account_with, sessions_of

@@ -11,7 +11,7 @@ import pytest
 from django.db import OperationalError, connection
 from django.db.models.functions import Now
 
-from batches.cancel import cancel_batch
+from batches.completion.cancel import cancel_batch
 from batches.models import Batch, BatchItem
 from tests.catalog import make_caller
 from tests.integration.relay_calls import error_of, get, status_of

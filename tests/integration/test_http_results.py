@@ -11,7 +11,7 @@ import pytest
 from django.db.models.functions import Now
 
 from batches.models import BatchItem
-from batches.results import PAGE_ITEMS
+from batches.results.results import PAGE_ITEMS
 from tests.integration.relay_calls import error_of, get, results_of
 from tests.outcomes import complete, discard
 from tests.submissions import chat_body, submit

@@ -11,21 +11,21 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import connection, transaction
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.running import RunningItems
-from relaybatch.clock import database_now
+from relaybatch.db.clock import database_now
 from relaybatch.ids import uuid7
-from routing.keys import create_key
+from routing.credentials.recheck import Allowance, forget
+from routing.credentials.relay_keys import create_key
 from routing.models import Project, User
-from routing.recheck import Allowance, forget
 from tests import upstream_answers as answers
 from tests.catalog import make_caller, make_catalog
 from tests.integration.usage_calls import NOWHERE
 from tests.integration.usage_rows import draft, refused, unreadable
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
-from usage.included import THIS_MONTH, Month, this_month, why_closed
+from usage.included_usage import THIS_MONTH, Month, this_month, why_closed
 from usage.ledger import record
 from usage.models import UsageEvent, UsageTotal
 
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
     from django.test import Client
 
-    from batches.claims import Claim
+    from batches.execution.claim import Claim
     from batches.models import Batch
-    from routing.call import Outcome
+    from routing.upstream.call import Outcome
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -7,7 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from routing.keys import KeyRefused, create_key, disable_key, enable_key, revoke_key, rotate_key
+from routing.credentials.relay_keys import (
+    KeyRefused,
+    create_key,
+    disable_key,
+    enable_key,
+    revoke_key,
+    rotate_key,
+)
 from routing.models import RelayKey
 from tests.catalog import make_catalog
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from routing.credentials import authenticate
-from routing.keys import hash_of
+from routing.credentials.credential import authenticate
+from routing.credentials.relay_keys import hash_of
 from routing.models import Policy, RelayKey, User
 from tests.catalog import make_catalog
 from tests.shell import Shell, shell

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog
@@ -74,7 +74,7 @@ def test_a_line_of_a_breaker_that_opens_names_host_key_and_status_and_no_secret(
     upstream.script(answers.json({"error": "planted-error"}, status=401))
     execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, running=RunningItems(uuid7()))
     assert line_about(written, "the breaker of a host key opened").endswith(
-        " WARNING routing.gate.passage the breaker of a host key opened"
+        " WARNING routing.gate.admission the breaker of a host key opened"
         f" host={catalog.host.name} host_key={catalog.host_keys[0].name} status=401 seconds=60"
     )
     assert "planted" not in written.getvalue()

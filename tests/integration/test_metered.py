@@ -9,19 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.recheck import Standing
+from routing.credentials.recheck import Standing
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog
 from usage.events import Attempt
 from usage.ledger import record
-from usage.metered import Metered, metered_send
+from usage.metered_send import Metered, metered_send
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from routing.call import Call
+    from routing.upstream.call import Call
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db

@@ -18,14 +18,14 @@ import pytest
 from django.db import close_old_connections, connection, transaction
 from psycopg.pq import TransactionStatus
 
-from batches.attempts import facts_of
-from batches.claims import Claim, claim_item
-from batches.dialects.ids import public_id
+from batches.execution.attempt_event import facts_of
+from batches.execution.claim import Claim, claim_item
+from batches.execution.settle import Settlement, settle
 from batches.models import Batch, BatchItem, ItemState
-from batches.settling import Settlement, settle
+from batches.models.public_ids import public_id
 from relaybatch.ids import uuid7
-from routing.call import Outcome, Target, Tokens
-from routing.failures import Failure
+from routing.upstream.call import Outcome, Target, Tokens
+from routing.upstream.failures import Failure
 from tests.admin import owner
 from tests.submissions import chat_body, submit
 from usage.events import EventDraft, draft_event

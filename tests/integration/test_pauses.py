@@ -10,10 +10,10 @@ from django.conf import settings
 from django.utils import timezone
 from redis import Redis
 
-from batches.broker import queue_length
 from batches.models import BatchItem, PolicyPause
-from batches.pauses import crowd, end_breaker_pause, pause
-from batches.publish import SMALLEST_WINDOW, finish_publishing, publish_all_due, publish_due
+from batches.publishing.broker import queue_length
+from batches.publishing.policy_pauses import crowd, end_breaker_pause, pause
+from batches.publishing.publish import SMALLEST_WINDOW, finish_publishing, publish_all_due, publish_due
 from tests.catalog import make_caller, make_catalog
 from tests.submissions import chat_body, submit
 

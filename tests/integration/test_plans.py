@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection, transaction
 
-from batches import claims, publish, settling, sweep
+from batches.execution import claim, settle
 from batches.models import BatchItem, item
+from batches.publishing import publish
+from batches.sweeper import sweep
 from relaybatch.ids import uuid7
 from tests.catalog import make_caller, make_catalog
 from tests.submissions import chat_body, submit
@@ -43,8 +45,8 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     row = BatchItem.objects.of(batch).first()
     assert row
     plans = {
-        "batches_batchitem_pkey": plan(claims._CLAIM, {"item": row.id, "worker": uuid7()}),
-        "item_in_flight": plan(claims._HELD_BY_THE_DEAD, {"lost": 30, "tried": [], "most": 10}),
+        "batches_batchitem_pkey": plan(claim._CLAIM, {"item": row.id, "worker": uuid7()}),
+        "item_in_flight": plan(claim._HELD_BY_THE_DEAD, {"lost": 30, "tried": [], "most": 10}),
         "item_due": plan(
             publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
         ),
@@ -67,7 +69,7 @@ def test_whether_another_item_waits_is_read_from_the_end_of_the_index(
             [1024 * settled_share],
         )
         cursor.execute("VACUUM ANALYZE batches_batchitem")
-    probe = settling._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
+    probe = settle._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
     text = plan(f"SELECT {probe}", {"owner": batch.owner_id, "batch": batch.id})
     assert "Backward using item_due" in text, text
     assert "Filter" not in text, text

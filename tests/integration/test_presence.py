@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.gate import redis as gate_redis
-from routing.gate.presence import Presence, presence
+from routing.gate.liveness import Presence, presence
 from tests.passages import TROUBLE, Gate, rule
 
 if TYPE_CHECKING:

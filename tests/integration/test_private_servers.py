@@ -20,8 +20,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.processes import command_line, process_runs
-from relaybatch.quickstart.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
+from relaybatch.quickstart.servers.processes import command_line, process_runs
+from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from relaybatch.quickstart.servers import private_servers
+from relaybatch.quickstart.servers.servers import private_servers
 with private_servers(Path(sys.argv[1]), durable=False) as servers:
     print(servers.postgres.pid, servers.redis.pid, flush=True)
     time.sleep(600)
@@ -226,8 +226,8 @@ def test_binaries_that_are_not_there_are_named(
 
 
 def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from relaybatch.quickstart.postgres_place import postgres_binaries
-    from relaybatch.quickstart.private_redis import redis_server
+    from relaybatch.quickstart.servers.postgres_home import postgres_binaries
+    from relaybatch.quickstart.servers.private_redis import redis_server
 
     link = home / "my-redis-server"
     link.symlink_to(redis_server())

@@ -14,12 +14,12 @@ import redis
 from django.conf import settings
 from django.db.models import F
 
-from batches.broker import queue_length
-from batches.cancel import cancel_batch
-from batches.claims import claim_item
+from batches.completion.cancel import cancel_batch
+from batches.execution.claim import claim_item
 from batches.models import BatchItem, PolicyPause, Worker
-from batches.pauses import pause
-from batches.publish import finish_publishing, publish_all_due, publish_due, publish_lost
+from batches.publishing.broker import queue_length
+from batches.publishing.policy_pauses import pause
+from batches.publishing.publish import finish_publishing, publish_all_due, publish_due, publish_lost
 from relaybatch.ids import uuid7
 from routing.models import Policy, ServiceAccount
 from tests.catalog import make_caller, make_catalog

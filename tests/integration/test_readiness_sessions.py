@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
+from relaybatch.db.connection import SPARE
 from relaybatch.readiness import Strand
-from relaybatch.spare_connections import SPARE
 from tests.deployment import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from relaybatch.spare_connections import Spare
+    from relaybatch.db.connection import Spare
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

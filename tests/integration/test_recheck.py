@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from relaybatch.errors import Unauthenticated
-from routing.call import Caller
-from routing.credentials import authenticate
-from routing.failures import CallFailed, Failure
-from routing.keys import disable_key, hash_of, revoke_key, rotate_key
+from relaybatch.http.errors import Unauthenticated
+from routing.credentials.credential import authenticate
+from routing.credentials.recheck import Standing, forget, names_of, recheck
+from routing.credentials.relay_keys import disable_key, hash_of, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
-from routing.recheck import Standing, forget, names_of, recheck
+from routing.upstream.call import Caller
+from routing.upstream.failures import CallFailed, Failure
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.utils import timezone
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
-from routing.keys import disable_key, revoke_key, rotate_key
+from routing.credentials.relay_keys import disable_key, revoke_key, rotate_key
+from routing.credentials.tokens import revoke_token, revoke_tokens_of
 from routing.models import InferenceToken, Policy, Project, RelayKey, ServiceAccount, Team, User
-from routing.tokens import revoke_token, revoke_tokens_of
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog
 from tests.submissions import chat_body, submit

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 import redis
 
-from batches import broker
+from batches.publishing import broker
 from relaybatch.celery import app
 from routing.gate import breakers
 from routing.gate import redis as gate_redis
-from routing.gate.presence import presence
+from routing.gate.liveness import presence
 from routing.gate.redis import RedisAway
 from tests.catalog import make_catalog
 from tests.passages import TROUBLE, Gate, rule

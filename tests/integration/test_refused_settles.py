@@ -11,23 +11,23 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from batches.cancel import cancel_batch
-from batches.claims import claim_item
-from batches.delete import delete_batch
-from batches.execute import execute_item
-from batches.housekeeping import Housekeeping
+from batches.completion.cancel import cancel_batch
+from batches.completion.delete import delete_batch
+from batches.execution.claim import claim_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
+from batches.execution.settle_fallbacks import SettleRefused
+from batches.execution.worker_monitor import Watch
 from batches.models import Batch, BatchItem
-from batches.running import RunningItems
-from batches.settle_fallbacks import SettleRefused
-from batches.sweep import take_from_dead_workers
-from batches.watch import Watch
+from batches.sweeper.cleanup import Housekeeping
+from batches.sweeper.sweep import take_from_dead_workers
 from relaybatch.ids import uuid7
 from tests import upstream_answers as answers
 from tests.catalog import make_catalog
 from tests.deployment import wait_until
 from tests.submissions import chat_body, submit
-from usage.checking import compare
 from usage.models import UsageEvent
+from usage.reconcile import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

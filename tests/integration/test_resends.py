@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 from django.db.models import F
 
-from batches.delete import delete_batch
-from batches.housekeeping import Housekeeping
+from batches.completion.delete import delete_batch
 from batches.models import Batch, IdempotencyKey, KeylessCreate
 from batches.payloads import open_store
-from routing.keys import create_key
+from batches.sweeper.cleanup import Housekeeping
+from routing.credentials.relay_keys import create_key
 from routing.models import Policy
 from tests.catalog import make_caller, make_catalog
 from tests.collections import CHAT, MESSAGES

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from batches import resends
-from batches.idempotency import AnsweredEarlier
 from batches.models import Batch, KeylessCreate, Owner, PayloadStoreMark
-from batches.resends import Send, add_create, in_its_turn
-from relaybatch.errors import Conflict, Unavailable
+from batches.submission import resends
+from batches.submission.idempotency import AnsweredEarlier
+from batches.submission.resends import Send, add_create, in_its_turn
+from relaybatch.http.errors import Conflict, Unavailable
 from tests.catalog import make_catalog
 from tests.collections import CHAT, MESSAGES
 from tests.deployment import wait_until

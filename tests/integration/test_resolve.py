@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.call import Priced, PriceList
-from routing.failures import CallFailed
 from routing.models import (
     Alias,
     Binding,
@@ -21,13 +19,15 @@ from routing.models import (
     Provider,
     Rate,
 )
-from routing.resolve import forget, look_up
-from routing.secrets import encrypt
+from routing.resolution.resolve import forget, look_up
+from routing.secrets.encryption import encrypt
+from routing.upstream.call import Priced, PriceList
+from routing.upstream.failures import CallFailed
 
 if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries
 
-    from routing.route import Route
+    from routing.resolution.route import Route
 
 pytestmark = pytest.mark.django_db
 

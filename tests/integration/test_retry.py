@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from batches.delete import delete_batch
+from batches.completion.delete import delete_batch
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
 from routing.models import Policy

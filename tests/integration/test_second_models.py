@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import Batch, BatchItem
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from tests.catalog import make_catalog
 from tests.collections import COLLECTIONS

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import idle_connections
-from routing.call import Priced, PriceList, Tokens
 from routing.models import Binding, Host, HostKey, PolicyHostKey
-from routing.secrets import encrypt
-from routing.send import send
+from routing.secrets.encryption import encrypt
+from routing.transport import idle_connections
+from routing.upstream.call import Priced, PriceList, Tokens
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import BODIES, call_of
 from tests.catalog import make_catalog

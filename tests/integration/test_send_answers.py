@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.call import Tokens
-from routing.send import send
+from routing.upstream.call import Tokens
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from routing.call import Outcome
-    from routing.failures import Failure
+    from routing.upstream.call import Outcome
+    from routing.upstream.failures import Failure
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import connections, idle_connections, resolve
-from routing.send import send
+from routing.resolution import resolve
+from routing.transport import connection_pool, idle_connections
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog
@@ -34,7 +35,7 @@ PROXY_VARIABLES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 def tls_upstream(directory: Path, *, address: str = "127.0.0.1", trusted: bool) -> Iterator[Upstream]:
     certificate = self_signed(directory, address=address)
     if trusted:
-        connections.tls_context().load_verify_locations(certificate)
+        connection_pool.tls_context().load_verify_locations(certificate)
     with Upstream(tls=server_context(certificate)) as upstream:
         yield upstream
 

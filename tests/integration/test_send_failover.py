@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing import resolve
 from routing.models import Binding, Host, HostHeader, HostKey, PolicyHostKey
-from routing.secrets import encrypt
-from routing.send import send
+from routing.resolution import resolve
+from routing.secrets.encryption import encrypt
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog

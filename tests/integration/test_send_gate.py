@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from batches.execute import execute_item
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem, PolicyPause
-from batches.running import RunningItems
 from relaybatch.ids import uuid7
 from routing.gate import breakers
 from routing.gate import redis as gate_redis
-from routing.gate.presence import presence
+from routing.gate.liveness import presence
 from routing.models import HostKey
-from routing.send import send
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
     from batches.models import Batch
-    from routing.call import Outcome
+    from routing.upstream.call import Outcome
     from tests.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -155,7 +155,7 @@ def test_a_place_is_free_again_when_the_call_is_over_however_it_ended(
 def test_a_call_waits_a_moment_for_a_place(
     catalog: SimpleNamespace, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("routing.send.CROWDED_SECONDS", 10.0)  # however slow this machine is
+    monkeypatch.setattr("routing.upstream.send.CROWDED_SECONDS", 10.0)  # however slow this machine is
     limit_policy(catalog, ("concurrency", 1, None, ""))
     outcomes = all_at_once([lambda: send(call_of(catalog))] * 2)
     assert [outcome.failure for outcome in outcomes] == [None, None]

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing import obstacles
 from routing.gate import breakers
 from routing.models import Binding, Host, HostHeader, HostKey
-from routing.resolve import forget, look_up
-from routing.secrets import encrypt
-from routing.send import send
+from routing.resolution import unusable_log
+from routing.resolution.resolve import forget, look_up
+from routing.secrets.encryption import encrypt
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import call_of
 from tests.catalog import make_catalog
@@ -40,7 +40,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(obstacles, "_told", {})
+    monkeypatch.setattr(unusable_log, "_told", {})
 
 
 def change(catalog: SimpleNamespace, **fields: Any) -> None:
@@ -170,7 +170,9 @@ def test_a_header_whose_value_cannot_be_had_or_sent_stops_the_host(
     with caplog.at_level(logging.WARNING):
         assert failure_code(catalog) == failure_code(catalog) == "upstream_unreachable"
     assert upstream.requests == []
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "routing.obstacles"]
+    (line,) = [
+        record.getMessage() for record in caplog.records if record.name == "routing.resolution.unusable_log"
+    ]
     assert line.startswith(f"part of the catalog cannot be used: host {catalog.host.name}: ")
     assert "X-Team" in line
     assert "x: y" not in line
@@ -232,7 +234,9 @@ def test_a_key_whose_file_is_of_no_use_is_passed_over_and_told(
     HostKey.objects.update(secret_encrypted=None, file_path=str(file))
     with caplog.at_level(logging.WARNING):
         assert failure_code(catalog) == failure_code(catalog) == "no_keys"
-    (line,) = [record.getMessage() for record in caplog.records if record.name == "routing.obstacles"]
+    (line,) = [
+        record.getMessage() for record in caplog.records if record.name == "routing.resolution.unusable_log"
+    ]
     assert f"host key {catalog.host_keys[0].name}" in line
     assert "planted" not in line
 
@@ -247,7 +251,7 @@ def test_what_comes_back_is_told_again_when_it_goes(
         file.write_text("sk-1") if there else file.unlink(missing_ok=True)
         codes.append(failure_code(catalog))
     assert codes == ["no_keys", "", "no_keys"]
-    assert len([record for record in caplog.records if record.name == "routing.obstacles"]) == 2
+    assert len([record for record in caplog.records if record.name == "routing.resolution.unusable_log"]) == 2
 
 
 def test_a_key_without_a_value_calls_a_host_that_is_sent_none(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db import OperationalError, connection
 
-from routing import resolve
-from routing.send import send
+from routing.resolution import resolve
+from routing.upstream.send import send
 from tests import upstream_answers as answers
 from tests.calls import Cutter, call_of
 from tests.catalog import make_catalog

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from relaybatch.databases import database_from_url
+from relaybatch.conf.database_url import database_from_url
 from tests.deployment import deployment_environment
 
 if TYPE_CHECKING:

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batches.attempts import lost
-from batches.cancel import cancel_batch, expire_batch
-from batches.claims import Claim, claim_item
-from batches.delete import delete_batch
-from batches.housekeeping import Housekeeping
+from batches.completion.cancel import cancel_batch, expire_batch
+from batches.completion.delete import delete_batch
+from batches.execution.attempt_event import lost
+from batches.execution.claim import Claim, claim_item
+from batches.execution.retry_policy import failed
+from batches.execution.settle import Settlement, settle
 from batches.models import Batch, BatchItem, ItemState
-from batches.settling import Settlement, settle
-from batches.verdict import failed
+from batches.sweeper.cleanup import Housekeeping
 from relaybatch.ids import uuid7
-from routing.call import Outcome, Target, Tokens
-from routing.failures import Failure
+from routing.upstream.call import Outcome, Target, Tokens
+from routing.upstream.failures import Failure
 from tests.catalog import make_catalog
 from tests.races import all_at_once
 from tests.submissions import chat_body, submit
-from usage.checking import compare
 from usage.events import draft_event
 from usage.models import UsageEvent, UsageTotal
+from usage.reconcile import compare
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,7 +47,7 @@ def claims_of(batch: Batch) -> list[Claim]:
 
 
 def event_of(claim: Claim, **reported: Any) -> EventDraft:
-    from batches.attempts import facts_of
+    from batches.execution.attempt_event import facts_of
 
     said: dict[str, Any] = {"status": 200, "tokens": Tokens(input=5, output=7)} | reported
     outcome = Outcome(target=Target(), sent=True, **said)

@@ -10,9 +10,9 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from relaybatch import spare_connections
-from relaybatch.postgresql.base import DatabaseWrapper, is_full
-from relaybatch.spare_connections import SPARE, SpareConnections, lend_connection
+from relaybatch.db import connection as spare_connections
+from relaybatch.db.connection import SPARE, SpareConnections, lend_connection
+from relaybatch.db.postgresql.base import DatabaseWrapper, is_full
 from tests.deployment import wait_until
 from tests.few_connections import account_with, sessions_of
 

@@ -10,15 +10,15 @@ import psycopg
 import pytest
 from django.db import connection
 
-from batches import sweep
-from batches.cancel import cancel_batch
-from batches.claims import claim_item
-from batches.delete import delete_batch
+from batches.completion.cancel import cancel_batch
+from batches.completion.delete import delete_batch
+from batches.execution.claim import claim_item
 from batches.models import Batch, BatchItem
-from batches.publish import finish_publishing, publish_all_due, publish_due
-from batches.sight import Sight
-from batches.sweep import take_from_dead_workers
-from batches.sweeper import Sweeper
+from batches.publishing.publish import finish_publishing, publish_all_due, publish_due
+from batches.sweeper import sweep
+from batches.sweeper.database_uptime import Sight
+from batches.sweeper.loop import Sweeper
+from batches.sweeper.sweep import take_from_dead_workers
 from relaybatch.ids import uuid7
 from tests.catalog import make_caller, make_catalog
 from tests.deployment import deployment_environment, wait_until

@@ -11,10 +11,10 @@ import jwt
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from routing.credentials.signing_keys import current_signer, rotate_signing_key
+from routing.credentials.tokens import TokenInvalid, TokenRefused, forget_expired, mint, verify
 from routing.models import InferenceToken, SigningKey, User
-from routing.secrets import SecretError, decrypt
-from routing.signing import current_signer, rotate_signing_key
-from routing.tokens import TokenInvalid, TokenRefused, forget_expired, mint, verify
+from routing.secrets.encryption import SecretError, decrypt
 from tests.catalog import make_catalog
 from tests.races import all_at_once
 

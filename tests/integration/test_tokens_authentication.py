@@ -8,13 +8,13 @@ import pytest
 from django.utils import timezone
 
 from batches.models import Batch
-from relaybatch.errors import Unauthenticated
-from routing.call import Caller
-from routing.credentials import authenticate
-from routing.failures import CallFailed
+from relaybatch.http.errors import Unauthenticated
+from routing.credentials.credential import authenticate
+from routing.credentials.recheck import Standing, forget, recheck
+from routing.credentials.tokens import mint, revoke_token, revoke_tokens_of
 from routing.models import InferenceToken, Policy, Project, Team, User
-from routing.recheck import Standing, forget, recheck
-from routing.tokens import mint, revoke_token, revoke_tokens_of
+from routing.upstream.call import Caller
+from routing.upstream.failures import CallFailed
 from tests.catalog import make_caller, make_catalog
 from tests.submissions import submit
 from tests.tokens import make_token_caller, with_token
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from django.test import Client
     from pytest_django import DjangoAssertNumQueries
 
-    from routing.credentials import Credential
+    from routing.credentials.credential import Credential
 
 pytestmark = pytest.mark.django_db
 

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 from django.utils import timezone
 
-from relaybatch.errors import Unauthenticated
-from routing.credentials import authenticate
+from relaybatch.http.errors import Unauthenticated
+from routing.credentials.credential import authenticate
+from routing.credentials.signing_keys import current_signer
 from routing.models import HostHeader, HostKey, Project, SigningKey, User
-from routing.secrets import decrypt, encrypt
-from routing.signing import current_signer
-from routing.stored_secrets import move_to_newest_master_key, unreadable
+from routing.secrets.encryption import decrypt, encrypt
+from routing.secrets.reencrypt import move_to_newest_master_key, unreadable
 from tests.catalog import make_catalog
 from tests.races import all_at_once
 from tests.shell import Shell, shell

@@ -13,9 +13,9 @@ from django.test import Client
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
-from routing.credentials import authenticate
+from routing.credentials.credential import authenticate
+from routing.credentials.tokens import mint
 from routing.models import InferenceToken, Project, User
-from routing.tokens import mint
 from tests.catalog import make_catalog
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.execute import execute_item
-from batches.housekeeping import remove_orphaned_payloads
+from batches.execution.execute import execute_item
+from batches.execution.in_flight import RunningItems
 from batches.models import Batch, BatchItem
 from batches.payloads import PayloadStoreUnavailable, open_store
-from batches.running import RunningItems
+from batches.sweeper.cleanup import remove_orphaned_payloads
 from relaybatch.ids import uuid7
 from tests.integration.relay_calls import error_of, results_of
 from tests.outcomes import complete, discard, end

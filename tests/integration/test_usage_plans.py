@@ -13,8 +13,8 @@ from django.test.utils import CaptureQueriesContext
 from tests.integration.usage_calls import (
     BATCH,
 )
-from usage.filters import GROUPS
 from usage.models import UsageEvent
+from usage.queries import GROUPS
 
 pytestmark = pytest.mark.django_db
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.models import HostKey, Policy, PolicyHostKey
-from routing.send import send
+from routing.upstream.send import send
 from tests.calls import BODIES, call_of
 from tests.catalog import make_caller
 from tests.vendors import CALLS, KEY, KEY_HEADERS, Asked, at, entries, variables

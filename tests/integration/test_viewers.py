@@ -6,7 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 from django.core.management import call_command
 
-from batches.viewers import NAME, VIEWED
+from batches.viewer_group import NAME, VIEWED
 
 pytestmark = pytest.mark.django_db
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from batches.execution.worker_monitor import Watch
 from batches.models import Worker
-from batches.watch import Watch
 from routing.gate import redis as gate_redis
-from routing.gate.presence import presence
+from routing.gate.liveness import presence
 from tests.deployment import wait_until
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from batches.models import Batch
-from bench.meters import Memory
+from bench.measurements import Memory
 from tests.catalog import make_catalog
 from tests.collections import CHAT
 from tests.outcomes import complete, discard, end

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
-from routing.call import Outcome, Target
-from routing.failures import Failure
-from routing.keys import hash_of
+from routing.credentials.relay_keys import hash_of
+from routing.upstream.call import Outcome, Target
+from routing.upstream.failures import Failure
 from tests.catalog import make_catalog
 from usage.models import UsageEvent
 

@@ -6,8 +6,8 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from routing.call import Caller, Outcome, Priced, PriceList, Target, Tokens
-from routing.failures import Failure
+from routing.upstream.call import Caller, Outcome, Priced, PriceList, Target, Tokens
+from routing.upstream.failures import Failure
 from usage.events import Attempt, EventDraft, draft_event
 
 USD_LIST = PriceList(

@@ -14,7 +14,7 @@ import pytest
 from batches.dialects import CHAT, MESSAGES
 from batches.dialects.chat import shown_batch
 from batches.models import Batch
-from batches.snapshots import Snapshot
+from batches.results.status import Snapshot
 from tests.asking import asked
 from usage.totals import Total
 

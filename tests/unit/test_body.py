@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
-from batches.body import Incoming, read_body
-from relaybatch.errors import ApiError, InvalidRequest, LengthRequired, TooLarge
+from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired, TooLarge
+from relaybatch.http.request_body import Incoming, read_body
 
 LIMIT = 1000
 

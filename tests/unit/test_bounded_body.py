@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from relaybatch.under_asgi import BoundedBody
+from relaybatch.http.asgi_limits import BoundedBody
 
 LIMIT = 10
 LEFT = {"type": "http.disconnect"}

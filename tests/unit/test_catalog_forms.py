@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.catalog import forms
+from routing.catalog import validators
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from routing.catalog import forms
     ],
 )
 def test_an_amount_is_exact(text: str, nanos: int) -> None:
-    assert forms.nanos(text) == nanos
+    assert validators.nanos(text) == nanos
 
 
 NO_AMOUNTS = [
@@ -44,7 +44,7 @@ TOO_FINE_OR_LARGE = ["0.0000000001", f"0.{'0' * 39}1", "9223372037", "1" * 100]
 @pytest.mark.parametrize("text", [*NO_AMOUNTS, *TOO_FINE_OR_LARGE])
 def test_what_is_no_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected an amount"):
-        forms.nanos(text)
+        validators.nanos(text)
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_what_is_no_amount_is_refused(text: str) -> None:
     ],
 )
 def test_a_base_url_loses_the_slash_at_its_end(text: str, url: str) -> None:
-    assert forms.base_url(text) == url
+    assert validators.base_url(text) == url
 
 
 @pytest.mark.parametrize(
@@ -82,16 +82,16 @@ def test_a_base_url_loses_the_slash_at_its_end(text: str, url: str) -> None:
 )
 def test_a_wrong_base_url_is_refused_and_not_repeated(text: str, words: str) -> None:
     with pytest.raises(ValueError, match=words) as refused:
-        forms.base_url(text)
+        validators.base_url(text)
     assert "hunter2" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("500", 500), ("50_000", 50_000)])
 def test_whole_numbers(text: str, number: int) -> None:
-    assert forms.whole(text, minimum=0, maximum=50_000) == number
+    assert validators.whole(text, minimum=0, maximum=50_000) == number
 
 
 @pytest.mark.parametrize("text", ["-1", "1.0", "0x1", "010", "1e3", "50001", "1:30", "9" * 5000])
 def test_other_numbers_are_refused_with_the_range(text: str) -> None:
     with pytest.raises(ValueError, match="expected a whole number from 0 to 50000"):
-        forms.whole(text, minimum=0, maximum=50_000)
+        validators.whole(text, minimum=0, maximum=50_000)

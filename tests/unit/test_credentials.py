@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from relaybatch.errors import Forbidden, Unauthenticated
-from routing.authentication import presented_value
-from routing.credential_states import KeyState
-from routing.credentials import Credential, is_token, require_creation
+from relaybatch.http.errors import Forbidden, Unauthenticated
+from routing.credentials.authentication import presented_value
+from routing.credentials.credential import Credential, is_token, require_creation
+from routing.credentials.validity import KeyState
 
 NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
 PAST, FUTURE = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)

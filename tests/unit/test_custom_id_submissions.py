@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.dialects import CHAT, MESSAGES
+from batches.dialects.body_parser import SURELY_FEW, read_wire
 from batches.dialects.detection import detected
-from batches.dialects.wire import SURELY_FEW, read_wire
-from relaybatch.errors import ApiError, InvalidRequest, TooLarge
+from relaybatch.http.errors import ApiError, InvalidRequest, TooLarge
 from tests.asking import asked
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
     from batches.dialects import Dialect
-    from batches.submission import Submission
+    from batches.submission.submission import Submission
 
 BOTH = pytest.mark.parametrize("dialect", [CHAT, MESSAGES], ids=lambda dialect: dialect.name)
 

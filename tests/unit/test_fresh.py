@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from routing.fresh import Fresh
+from routing.ttl_cache import Fresh
 
 
 class Clock:

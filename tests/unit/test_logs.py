@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from relaybatch.logs import JsonFormatter, TextFormatter, request_id
+from relaybatch.log_format import JsonFormatter, TextFormatter, request_id
 
 
 def fail() -> None:

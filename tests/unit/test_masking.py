@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from routing.masking import without_secret, without_secrets
+from routing.secrets.redact import without_secret, without_secrets
 
 SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.names import Reading, granted, prefixes, printable, readings
+from routing.resolution.model_names import Reading, granted, prefixes, printable, readings
 
 
 def test_an_exact_name_wins_over_every_split_one() -> None:

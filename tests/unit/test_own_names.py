@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from routing.own_names import is_own_name
+from routing.secrets.reserved_env_vars import is_own_name
 
 EXAMPLE = (Path(__file__).parents[2] / ".env.example").read_text()
 # The vendors' keys, which the demo's catalog names.

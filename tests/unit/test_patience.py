@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection
 
-from batches.patience import AWAY
+from relaybatch.db.outage import AWAY
 
 OUTAGES = {
     "08006": "the connection broke",

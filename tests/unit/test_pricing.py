@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from routing.call import Priced, PriceList, Tokens
+from routing.upstream.call import Priced, PriceList, Tokens
 from usage.pricing import UNPRICED, Price, price
 
 USD = 10**9  # nano-units

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 import yaml
 
-from relaybatch.quickstart import procfile, report
-from relaybatch.quickstart.demo_catalog import write_catalog
-from relaybatch.quickstart.environment import demo_environment
-from relaybatch.quickstart.kept_secrets import KeptSecrets, keep_relay_key, kept_secrets
+from relaybatch.quickstart import procfile
+from relaybatch.quickstart.demo import report
+from relaybatch.quickstart.demo.catalog import write_catalog
+from relaybatch.quickstart.demo.demo_secrets import KeptSecrets, keep_relay_key, kept_secrets
+from relaybatch.quickstart.demo.environment import demo_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = KeptSecrets(secret_key="s", master_key="m", admin_password="p")

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.dialects import RELAY
+from batches.dialects.body_parser import SURELY_FEW, read_wire
 from batches.dialects.detection import detected
-from batches.dialects.json_lines import one_line
-from batches.dialects.wire import SURELY_FEW, read_wire
-from relaybatch.errors import InvalidRequest
+from batches.dialects.results.json_lines import one_line
+from relaybatch.http.errors import InvalidRequest
 from tests.asking import asked
 
 if TYPE_CHECKING:
     from pytest_django import Settings
 
-    from batches.submission import Submission
+    from batches.submission.submission import Submission
 
 ITEM = b'{"model":"m","messages":[]}'
 

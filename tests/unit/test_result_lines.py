@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from batches.dialects.result_lines import result_line
-from batches.dialects.upstream_words import MESSAGE_CHARACTERS
-from batches.results import Result, Row
+from batches.dialects.results.result_lines import result_line
+from batches.dialects.results.upstream_message import MESSAGE_CHARACTERS
+from batches.results.results import Result, Row
 
 ITEM_ID = uuid.UUID("0192d1e5-7a3b-7c4d-8e5f-0123456789ab")
 

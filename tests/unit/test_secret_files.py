@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.secret_files import FileUnusable, checked_path, read_secret_file
+from routing.secrets.secret_files import FileUnusable, checked_path, read_secret_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog import forms
+from routing.catalog import validators
 from routing.models import Host, HostKey
-from routing.secrets import (
+from routing.secrets.encryption import (
     MasterKeyMalformed,
     MasterKeyMissing,
     SecretForbidden,
@@ -79,7 +79,7 @@ OWN_NAMES += [f"{name}_FILE" for name in OWN_NAMES]
 def test_no_host_key_sends_a_secret_of_the_deployment(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "hunter2")
     with pytest.raises(ValueError, match="the deployment's own"):
-        forms.environment_name(name)
+        validators.environment_name(name)
     with pytest.raises(SecretForbidden, match="the deployment's own") as refused:
         host_key_secret(HostKey(name="main", host=Host(name="h"), env_name=name))
     assert "hunter2" not in str(refused.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream_headers import (
+from routing.upstream.headers import (
     authenticating_names,
     call_headers,
     checked_auth_header,

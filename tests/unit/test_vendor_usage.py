@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.answers import used_by_answer, used_by_error
-from routing.call import Priced, PriceList, Tokens
 from routing.meters import METERS, WHOLES
+from routing.upstream.call import Priced, PriceList, Tokens
+from routing.upstream.response_usage import used_by_answer, used_by_error
 from usage.pricing import price
 
 PAGE = (Path(__file__).parents[2] / "docs" / "vendor-usage.md").read_text()

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from batches.claims import Claim
-from batches.verdict import backoff_seconds, failed, refused
-from routing.call import KeyRefused, Outcome, Target
-from routing.failures import Failure
+from batches.execution.claim import Claim
+from batches.execution.retry_policy import backoff_seconds, failed, refused
+from routing.upstream.call import KeyRefused, Outcome, Target
+from routing.upstream.failures import Failure
 
 FREE_AT_ONCE = KeyRefused(seconds=0.0, others=True)
 OTHERS_CLOSED = KeyRefused(seconds=40.0, others=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from relaybatch.addresses import broker_url
+from relaybatch.conf.url_settings import broker_url
 from tests.deployment import ROOT
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from django.http import Http404
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from routing.admin.cells import two_lines
-from routing.admin.large_lists import LargeChangeList, LargeListPage, UnreadChangeList
-from routing.amounts import shown_amount
+from relaybatch.admin.cells import two_lines
+from relaybatch.admin.large_lists import LargeChangeList, LargeListPage, UnreadChangeList
+from routing.money import shown_amount
 from usage.admin.filters import FILTERS, chosen_window
 from usage.admin.report import report
 from usage.models import UsageEvent

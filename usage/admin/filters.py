@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
-from routing.admin.filters import ChoiceFilter, TextFilter
-from usage.filters import SOURCES, STATUS_CLASSES
+from relaybatch.admin.filters import ChoiceFilter, TextFilter
+from usage.queries import SOURCES, STATUS_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

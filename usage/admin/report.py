@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.utils import timezone
 
-from routing.amounts import shown_amount
+from routing.money import shown_amount
 from usage.admin.charts import Chart, Span, chart
-from usage.filters import INTERVALS, POINTS_MOST
+from usage.queries import INTERVALS, POINTS_MOST
 
 if TYPE_CHECKING:
     from usage.admin.filters import Window

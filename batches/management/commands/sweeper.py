@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from batches.sweeper import Sweeper
+from batches.sweeper.loop import Sweeper
 from relaybatch.stop_signal import LAST_SECONDS, end_process_after
 
 

@@ -3,10 +3,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from relaybatch.output import write_line
-from routing.catalog.applying import apply_catalog
+from routing.catalog.apply import apply_catalog
 from routing.catalog.changes import Change
 from routing.catalog.problems import CatalogRefused
-from routing.management.answering import AnsweringCommand, Problems, path_argument
+from routing.management.json_command import AnsweringCommand, Problems, path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

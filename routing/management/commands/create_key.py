@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from relaybatch.clock import database_now
+from relaybatch.db.clock import database_now
+from routing.credentials.relay_keys import create_key
 from routing.durations import parse_duration
-from routing.keys import create_key
-from routing.management.answering import AnsweringCommand, named
-from routing.management.issued import issued_answer, issued_words
+from routing.management.issued_key import issued_answer, issued_words
+from routing.management.json_command import AnsweringCommand, named
 from routing.models import Policy, ServiceAccount, User
 
 if TYPE_CHECKING:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from routing.management.answering import AnsweringCommand, named
+from routing.credentials.users import UserRefused, create_user
+from routing.management.json_command import AnsweringCommand, named
 from routing.models import Policy, Project
-from routing.users import UserRefused, create_user
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routing.keys import enable_key
-from routing.management.switching import SwitchingCommand
+from routing.credentials.relay_keys import enable_key
+from routing.management.switch_command import SwitchingCommand
 
 if TYPE_CHECKING:
     import uuid

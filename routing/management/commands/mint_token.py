@@ -4,12 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from relaybatch.clock import database_now
+from relaybatch.db.clock import database_now
+from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint
 from routing.durations import parse_duration
-from routing.management.answering import AnsweringCommand, named
+from routing.management.json_command import AnsweringCommand, named
 from routing.models import Project, User
-from routing.secrets import SecretError
-from routing.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint
+from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

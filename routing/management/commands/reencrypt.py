@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from routing.management.answering import AnsweringCommand
-from routing.secrets import SecretError
-from routing.stored_secrets import move_to_newest_master_key
+from routing.management.json_command import AnsweringCommand
+from routing.secrets.encryption import SecretError
+from routing.secrets.reencrypt import move_to_newest_master_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from relaybatch.clock import database_now
-from routing.keys import revoke_key
-from routing.management.switching import SwitchingCommand
+from relaybatch.db.clock import database_now
+from routing.credentials.relay_keys import revoke_key
+from routing.management.switch_command import SwitchingCommand
 
 if TYPE_CHECKING:
     import uuid

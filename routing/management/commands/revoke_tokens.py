@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from relaybatch.clock import database_now
-from routing.management.answering import AnsweringCommand, named
+from relaybatch.db.clock import database_now
+from routing.credentials.tokens import revoke_token, revoke_tokens_of
+from routing.management.json_command import AnsweringCommand, named
 from routing.models import User
-from routing.tokens import revoke_token, revoke_tokens_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from relaybatch.clock import database_now
-from routing.keys import MAX_GRACE_SECONDS, KeyRefused, rotate_key
-from routing.management.answering import AnsweringCommand, key_id
-from routing.management.issued import issued_answer, issued_words
+from relaybatch.db.clock import database_now
+from routing.credentials.relay_keys import MAX_GRACE_SECONDS, KeyRefused, rotate_key
+from routing.management.issued_key import issued_answer, issued_words
+from routing.management.json_command import AnsweringCommand, key_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from relaybatch.clock import database_now
-from routing.management.answering import AnsweringCommand
-from routing.secrets import SecretError
-from routing.signing import rotate_signing_key
+from relaybatch.db.clock import database_now
+from routing.credentials.signing_keys import rotate_signing_key
+from routing.management.json_command import AnsweringCommand
+from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.management.answering import AnsweringCommand, Found
-from usage.checking import compare, repair
+from routing.management.json_command import AnsweringCommand, Found
+from usage.reconcile import compare, repair
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from django.core.management.base import CommandParser
 
-    from usage.checking import Difference
+    from usage.reconcile import Difference
 
 MOST_NAMED = 3
 

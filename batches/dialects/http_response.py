@@ -1,0 +1,64 @@
+"""A dialect's answer on its way out: whole or streamed, compressed when the client takes that."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse, StreamingHttpResponse
+from django.utils.cache import patch_vary_headers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    from batches.dialects.response import Answer
+
+_GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q\s*=\s*(?P<weight>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
+_FAST = 3
+
+
+def http_answer(answer: Answer, request: HttpRequest) -> HttpResponseBase:
+    """Only streams are compressed: what is small travels as it is."""
+    if isinstance(answer.body, bytes):
+        content_type = answer.content_type if answer.body else None
+        response = HttpResponse(answer.body, status=answer.status, content_type=content_type)
+        if not answer.body:
+            del response["Content-Type"]
+        return response
+    compress = takes_gzip(request.headers.get("Accept-Encoding", ""))
+    parts = _begun(answer.body)
+    body = _gzipped(parts) if compress else parts
+    streamed = StreamingHttpResponse(body, status=answer.status, content_type=answer.content_type)
+    patch_vary_headers(streamed, ["Accept-Encoding"])
+    if compress:
+        streamed["Content-Encoding"] = "gzip"
+    return streamed
+
+
+def takes_gzip(accept_encoding: str) -> bool:
+    found = _GZIP.search(accept_encoding)
+    return found is not None and (found["weight"] or "1").strip("0.") != ""
+
+
+def _begun(parts: Iterator[bytes]) -> Iterator[bytes]:
+    """The first part is made now, while what goes wrong with it can still be told by the status."""
+    first = next(parts, b"")
+    return _continued(first, parts)
+
+
+def _continued(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
+    if first:
+        yield first
+    yield from parts
+
+
+def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+    """Flushed after each part, so that the first of them is there at once."""
+    compressor = zlib.compressobj(level=_FAST, wbits=31)
+    for part in parts:
+        yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)
+    yield compressor.flush()

@@ -1,0 +1,29 @@
+"""Every bad item of a submission, told in one refusal."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from relaybatch.http.errors import ApiError, InvalidRequest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PROBLEMS_NAMED = 100
+MISSING = "is missing"
+
+
+def refuse_any(
+    problems: Iterable[tuple[str, str]], *, error: type[ApiError] = InvalidRequest, code: str | None = None
+) -> None:
+    """Raises when there is a `(param, what is wrong)`: names the first hundred, and says how many more there are."""
+    found = iter(problems)
+    named = list(itertools.islice(found, PROBLEMS_NAMED))
+    if not named:
+        return
+    more = sum(1 for _ in found)
+    if code is None and all(problem.startswith(MISSING) for _, problem in named):
+        code = "missing_field"
+    text = "; ".join(f"{param}: {problem}" for param, problem in named)
+    raise error(f"{text}; and {more} more." if more else f"{text}.", code=code, param=named[0][0])

@@ -1,0 +1,172 @@
+"""Relay's `{shape, requests: [body, …]}`: everything that can be told at submit is refused at submit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from django.conf import settings
+from msgspec import UNSET, Raw, UnsetType
+
+from batches.dialects.body_parser import cut_requests
+from batches.dialects.forwarded_headers import upstream_headers
+from batches.dialects.item_errors import refuse_any
+from batches.submission.submission import Submission
+from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.json_scan import is_too_deep, too_deep
+from routing.adapters import ADAPTERS
+from routing.upstream.json_members import has_one_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from batches.dialects.body_parser import Wire
+
+# The live registry: a shape is an adapter's.
+SHAPES = ADAPTERS.keys()
+METADATA_PAIRS, METADATA_KEY_CHARACTERS, METADATA_VALUE_CHARACTERS = 16, 64, 512
+# With every character written as two escapes, and room for blanks and line breaks between the pairs.
+MAX_METADATA_BYTES = 131_072
+# A number, or one of our own words.
+MAX_WORD_BYTES = 256
+# Longer items are looked at without making a string of their model, which may be nearly all that they are.
+MAX_QUICK_BYTES = 65_536
+
+
+class _Item(msgspec.Struct):
+    """A good item of usual size, as far as submit looks into it."""
+
+    model: str
+    stream: bool | None = None
+    custom_id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+
+
+class _AnyItem(msgspec.Struct):
+    model: Raw | UnsetType = UNSET
+    stream: Raw | UnsetType = UNSET
+    custom_id: Raw | UnsetType = UNSET
+    params: Raw | UnsetType = UNSET
+
+
+_item = msgspec.json.Decoder(_Item)
+_any_item = msgspec.json.Decoder(_AnyItem)
+
+
+def relay_submission(wire: Wire, *, headers: Mapping[str, str]) -> Submission:
+    """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
+    shape = _shape(wire)
+    requests = cut_requests(wire, at_most=settings.RELAY_BATCH_MAX_ITEMS)
+    refuse_any(_problems(requests))
+    return Submission(
+        dialect="relay",
+        shape=shape,
+        requests=requests,
+        max_attempts=_whole_number(wire, "max_attempts", minimum=1, maximum=10) or 1,
+        on_rate_limit=_on_rate_limit(wire),
+        lifetime_seconds=_whole_number(wire, "expires_in_seconds", minimum=60, maximum=2_592_000),
+        metadata=_metadata(wire),
+        upstream_headers=upstream_headers(headers) if shape == "anthropic" else {},
+    )
+
+
+def _shape(wire: Wire) -> str:
+    shape = _value(wire, "shape", str)
+    if shape not in SHAPES:
+        raise InvalidRequest(
+            f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
+        )
+    return str(shape)
+
+
+def _problems(requests: Sequence[Raw]) -> Iterator[tuple[str, str]]:
+    """`(param, what is wrong)` of each bad item, one at a time and in order."""
+    for idx, request in enumerate(requests):
+        if is_too_deep(memoryview(request), around=2):
+            raise too_deep(f"requests[{idx}]")
+        if not _is_surely_good(request) and (found := _problem(request)):
+            field, problem = found
+            yield f"requests[{idx}]{field}", problem
+
+
+def _is_surely_good(request: Raw) -> bool:
+    """Quick, for the 50,000 that are as they should be."""
+    if len(request) > MAX_QUICK_BYTES:
+        return False
+    try:
+        item = _item.decode(request)
+    except msgspec.ValidationError:
+        return False
+    is_chat = item.custom_id is not UNSET and item.params is not UNSET
+    return bool(item.model) and not item.stream and not is_chat and has_one_model(request)
+
+
+def _problem(request: Raw) -> tuple[str, str] | None:
+    try:
+        item = _any_item.decode(request)
+    except msgspec.ValidationError:
+        return "", "must be an object"
+    if not isinstance(item.model, Raw):
+        hint = " (items with `params` are sent without `shape`)" if item.params is not UNSET else ""
+        return ".model", f"is missing{hint}"
+    if item.custom_id is not UNSET and item.params is not UNSET:
+        return ".params", "is in conflict with `shape`: items of `custom_id` and `params` are sent without it"
+    if not has_one_model(request):
+        return ".model", "stands there more than once, in whatever case"
+    if bytes(memoryview(item.model)[:1]) != b'"':
+        return ".model", "must be a string"
+    if len(item.model) == len('""'):
+        return ".model", "must not be empty"
+    if isinstance(item.stream, Raw) and bytes(memoryview(item.stream)[:6]) not in (b"null", b"false"):
+        return ".stream", "must be absent, null or false: a batch has nobody to stream to"
+    return None
+
+
+def _value(wire: Wire, name: str, kind: type, *, max_bytes: int = MAX_WORD_BYTES) -> Any:
+    """The member as a value of that kind; None when it is absent, of another kind, or longer than any that is meant."""
+    if not wire.has(name) or len(wire.part(name)) > max_bytes:
+        return None
+    try:
+        return msgspec.json.decode(wire.part(name), type=kind)
+    except msgspec.ValidationError:
+        return None
+
+
+def _whole_number(wire: Wire, name: str, *, minimum: int, maximum: int) -> int | None:
+    if not wire.has(name):
+        return None
+    value = _value(wire, name, int)
+    if value is None or not minimum <= value <= maximum:
+        raise InvalidRequest(f"`{name}` must be a whole number from {minimum} to {maximum}.", param=name)
+    return int(value)
+
+
+def _on_rate_limit(wire: Wire) -> str:
+    if not wire.has("on_rate_limit"):
+        return "fail"
+    value = _value(wire, "on_rate_limit", str)
+    if value not in ("fail", "wait"):
+        raise InvalidRequest("`on_rate_limit` must be fail or wait.", param="on_rate_limit")
+    return str(value)
+
+
+def _metadata(wire: Wire) -> dict[str, str]:
+    if not wire.has("metadata"):
+        return {}
+    pairs: dict[str, str] | None = _value(wire, "metadata", dict[str, str], max_bytes=MAX_METADATA_BYTES)
+    if pairs is None or not _is_within_limits(pairs):
+        raise InvalidRequest(
+            f"`metadata` must be an object of at most {METADATA_PAIRS} pairs of strings, the keys of up to "
+            f"{METADATA_KEY_CHARACTERS} and the values of up to {METADATA_VALUE_CHARACTERS} characters.",
+            param="metadata",
+        )
+    if any("\0" in text for pair in pairs.items() for text in pair):
+        raise InvalidRequest("`metadata` must not hold the character U+0000.", param="metadata")
+    return pairs
+
+
+def _is_within_limits(pairs: dict[str, str]) -> bool:
+    return len(pairs) <= METADATA_PAIRS and all(
+        len(key) <= METADATA_KEY_CHARACTERS and len(value) <= METADATA_VALUE_CHARACTERS
+        for key, value in pairs.items()
+    )

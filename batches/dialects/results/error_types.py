@@ -1,0 +1,78 @@
+"""Why an item failed, in the words of Anthropic's error types, with the upstream's own message where it gave one.
+
+The types: https://docs.claude.com/en/api/errors
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from batches.dialects.results.upstream_message import words_of
+from batches.results.results import LOST_ERROR
+
+if TYPE_CHECKING:
+    from batches.results.results import Result
+
+_KNOWN_TYPES = frozenset(
+    {
+        *("invalid_request_error", "authentication_error", "billing_error", "permission_error"),
+        *("not_found_error", "rate_limit_error", "timeout_error", "api_error", "overloaded_error"),
+    }
+)
+_BY_STATUS = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    529: "overloaded_error",
+}
+# Codes that are not here are our own trouble, or the upstream's: api_error.
+_BY_CODE = {
+    "timeout": "timeout_error",
+    "cross_shape": "invalid_request_error",
+    "invalid_item": "invalid_request_error",
+    "model_not_found": "not_found_error",
+    "model_not_allowed": "permission_error",
+    "model_disabled": "permission_error",
+    "rate_limited": "rate_limit_error",
+    "usage_limit_exceeded": "billing_error",
+    **{
+        f"credential_{fault}": "authentication_error"
+        for fault in ("disabled", "revoked", "expired", "rotated", "deleted")
+    },
+    **dict.fromkeys(
+        ("policy_deleted", "policy_disabled", "project_disabled", "principal_disabled"), "permission_error"
+    ),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ItemError:
+    """`request_id`: the upstream's, None where its answer names none."""
+
+    type: str
+    message: str
+    request_id: str | None = None
+
+
+def item_error(result: Result) -> ItemError:
+    """Of a discarded item, or of a completed one whose answer is lost."""
+    row = result.row
+    if result.is_lost:
+        return ItemError("api_error", LOST_ERROR)
+    if row.error_code != "upstream_status":
+        return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
+    status = row.upstream_status or 0
+    said = words_of(bytes(row.upstream_error or b""))
+    known = next(filter(_KNOWN_TYPES.__contains__, said.types), None)
+    as_it_came = said.text if 400 <= status < 500 else said.plain_text
+    return ItemError(
+        type=known or _type_of_status(status),
+        message=said.message or as_it_came or row.error,
+        request_id=said.request_id,
+    )
+
+
+def _type_of_status(status: int) -> str:
+    return _BY_STATUS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")

@@ -1,0 +1,75 @@
+"""Results as JSON Lines, one for each request in the order of submission, as both `custom_id` collections give them.
+
+https://docs.claude.com/en/api/retrieving-message-batch-results
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from batches.dialects.response import JSON_LINES, Answer
+from batches.dialects.results.error_types import item_error
+from batches.dialects.results.json_lines import gathered, one_line
+from batches.models import ItemState
+from batches.results.results import Selection, results_of
+from relaybatch.http.errors import Conflict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from batches.dialects.request_context import Asked
+    from batches.models import Batch
+    from batches.results.results import Result
+
+
+def result_lines(batch: Batch, asked: Asked) -> Answer:
+    """Raises Conflict before the batch's end.
+
+    An official SDK says its `anthropic-version`, and reads the error's type inside; others read it outside.
+    """
+    if not batch.ended_at:
+        raise Conflict("This batch has not ended yet; its results can be read when it has.")
+    nested = "anthropic-version" in asked.headers
+    return Answer(_lines(batch, nested=nested), content_type=JSON_LINES)
+
+
+def _lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
+    for results in results_of(batch.id, Selection()):
+        yield from gathered(part for result in results for part in result_line(result, nested=nested))
+
+
+def result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
+    """Its parts. The upstream's answer goes in as the bytes that it came in: read into values, it would not come out
+    the same."""
+    shown = {"custom_id": result.row.custom_id}
+    if result.response is None:
+        yield from one_line(msgspec.json.encode(shown | {"result": _failed(result, nested=nested)}))
+        yield b"\n"
+        return
+    yield from one_line(msgspec.json.encode(shown)[:-1])
+    yield b',"result":{"type":"succeeded","message":'
+    yield from one_line(result.response)
+    yield b"}}\n"
+
+
+def _failed(result: Result, *, nested: bool) -> dict[str, Any]:
+    match result.row.state:
+        case ItemState.CANCELLED:
+            return {"type": "canceled"}
+        case ItemState.EXPIRED:
+            return {"type": "expired"}
+        case _:
+            return {"type": "errored", "error": _error(result, nested=nested)}
+
+
+def _error(result: Result, *, nested: bool) -> dict[str, Any]:
+    """One object for both kinds of reader. The item's id is in our logs, and was its upstream's Idempotency-Key."""
+    error = item_error(result)
+    return {
+        "type": "error" if nested else error.type,
+        "message": error.message,
+        "error": {"type": error.type, "message": error.message},
+        "request_id": error.request_id or str(result.row.item_id),
+    }

@@ -1,0 +1,63 @@
+"""What an attempt says of itself in its usage event, and the end of one whose worker was lost."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from batches.execution.retry_policy import failed
+from relaybatch.db.clock import database_now
+from routing.credentials.recheck import names_of
+from routing.upstream.call import Caller, Outcome, Target
+from routing.upstream.failures import Failure
+from usage.events import Attempt, EventDraft, draft_event
+
+if TYPE_CHECKING:
+    from batches.execution.claim import Claim
+    from batches.execution.settle import Settlement
+
+WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
+
+
+def facts_of(claim: Claim) -> Attempt:
+    return Attempt(
+        source="batch",
+        number=claim.attempt,
+        batch_id=claim.batch_id,
+        public_batch_id=claim.public_batch_id,
+        item_idx=claim.idx,
+        custom_id=claim.custom_id,
+    )
+
+
+def event_of(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
+    """The event of an attempt that ended outside `metered_send`: refused before it, or lost with its worker."""
+    names = names_of(claim.caller)
+    target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
+    outcome = Outcome(target=target, failure=failure, sent=sent)
+    return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=duration_ms)
+
+
+def lost(claim: Claim) -> Settlement:
+    """Whether the worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
+    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
+    return failed(
+        claim, WORKER_LOST, event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    )
+
+
+def smallest_event_of(claim: Claim) -> EventDraft:
+    """The event of a lost worker's attempt with nothing in it that could be refused for what it says."""
+    nobody = Caller(
+        owner=claim.owner,
+        credential_kind="",
+        credential_id="",
+        principal_kind="",
+        principal_id="",
+        policy_id=claim.policy_id,
+        project_id=None,
+        team_id=None,
+    )
+    outcome = Outcome(target=Target(), failure=WORKER_LOST, sent=True)
+    attempt = replace(facts_of(claim), custom_id=None)
+    return draft_event(caller=nobody, outcome=outcome, attempt=attempt, duration_ms=0)

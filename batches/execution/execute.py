@@ -1,0 +1,173 @@
+"""One item's attempt: claim → check → send → settle. No transaction is open while it waits for the network."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from batches.execution.attempt_event import event_of, facts_of, lost
+from batches.execution.claim import claim_item, own_claim
+from batches.execution.retry_policy import failed, given_back, postponed, refused
+from batches.execution.settle import Settlement
+from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.models import ItemState
+from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable, open_store
+from batches.publishing.policy_pauses import crowd, end_breaker_pause, pause
+from relaybatch.db.outage import patiently
+from routing.credentials.recheck import recheck
+from routing.failpoints import reach
+from routing.upstream.call import Call
+from routing.upstream.failures import CallFailed, Failure
+from usage.metered_send import metered_send
+
+if TYPE_CHECKING:
+    import uuid
+
+    from batches.execution.claim import Claim
+    from batches.execution.in_flight import RunningItems
+    from routing.upstream.call import Line, Outcome
+    from usage.events import EventDraft
+
+logger = logging.getLogger(__name__)
+
+# Between tries to store a response: long enough for a hiccup of a network's file system, and it was paid for.
+STORE_PAUSES_SECONDS = (0.1, 0.5, 2.0)
+
+
+def execute_item(item_id: uuid.UUID, *, running: RunningItems) -> Claim | None:
+    """Runs the item if it can be claimed. Safe to call for any id, any number of times, at the same moment.
+
+    Waits without end for a database that is away: an answer once received is kept until it can be settled. None: no
+    other item can take its place. It was not claimed; or given back, since as many calls run as may at once, and the
+    end of one of those publishes the next.
+    """
+    with running.handling(item_id) as first:
+        claim = patiently(lambda: _claim(item_id, running)) if first else None
+        if claim is None:
+            return None
+        reach("after_claim")
+        return _execute(claim, running)
+
+
+def _claim(item_id: uuid.UUID, running: RunningItems) -> Claim | None:
+    """Safe to call again after a claim that was committed unheard: that one is ours then."""
+    worker_id = running.worker_id
+    return claim_item(item_id, worker_id=worker_id) or own_claim(item_id, worker_id=worker_id)
+
+
+def _execute(claim: Claim, running: RunningItems) -> Claim | None:
+    with running.line_of(claim) as line:
+        settlement = _attempt_or_lost(claim, line)
+    reach("before_settle")
+    settled = patiently(lambda: settle_with_fallbacks(claim, settlement))
+    reach("after_settle")
+    patiently(lambda: _mind_pauses(claim, settlement))
+    _log(claim, settlement, settled=settled)
+    return None if settlement.at_once else claim
+
+
+def _mind_pauses(claim: Claim, settlement: Settlement) -> None:
+    if settlement.at_once:
+        crowd(claim.policy_id, reason=settlement.waiting_reason, at_once=settlement.at_once)
+    elif settlement.pause_seconds > 0:
+        pause(claim.policy_id, reason=settlement.waiting_reason, seconds=settlement.pause_seconds)
+    elif claim.breaker_pause and settlement.counted:
+        end_breaker_pause(claim.policy_id)
+
+
+def _attempt_or_lost(claim: Claim, line: Line) -> Settlement:
+    """An error of our own must not leave the item running for ever: it ends as a lost worker's, and is told."""
+    try:
+        return patiently(lambda: _attempt(claim, line))
+    except Exception:
+        logger.exception("an attempt broke off", extra=claim.log_ids)
+        return patiently(lambda: lost(claim))
+
+
+def _attempt(claim: Claim, line: Line) -> Settlement:
+    """Raises the database's errors, and only while nothing has been sent: it may then be called again."""
+    started = time.monotonic()
+    if claim.cancelled:
+        return Settlement(ItemState.CANCELLED, failure=Failure("cancelled", ""), counted=False)
+    if claim.overdue:
+        return Settlement(ItemState.EXPIRED, failure=Failure("expired", ""), counted=False)
+    try:
+        body = _request(claim)
+        standing = recheck(claim.caller)
+    except CallFailed as error:
+        return _rejected(claim, error.failure, started)
+    call = _call(claim, body, line)
+    metered = metered_send(call=call, standing=standing, attempt=facts_of(claim), started=started)
+    return _settlement(claim, metered.outcome, metered.event)
+
+
+def _settlement(claim: Claim, outcome: Outcome, event: EventDraft) -> Settlement:
+    if outcome.postponement:
+        return postponed(claim, outcome, event)
+    if outcome.key_refused:
+        return refused(claim, outcome, event)
+    if outcome.failure is None:
+        return _completed(claim, outcome.body, event)
+    if outcome.failure.code == "worker_lost" and not outcome.sent:
+        return given_back(reason="worker_stopped")
+    return failed(claim, outcome.failure, event)
+
+
+def _rejected(claim: Claim, failure: Failure, started: float) -> Settlement:
+    duration_ms = int((time.monotonic() - started) * 1000)
+    return failed(claim, failure, event_of(claim, duration_ms=duration_ms, failure=failure, sent=False))
+
+
+def _call(claim: Claim, body: bytes, line: Line) -> Call:
+    return Call(
+        caller=claim.caller,
+        adapter=claim.shape,
+        body=body,
+        idempotency_key=str(claim.item_id),
+        timeout_seconds=settings.RELAY_BATCH_ITEM_TIMEOUT_S,
+        line=line,
+        headers=claim.upstream_headers,
+    )
+
+
+def _request(claim: Claim) -> bytes:
+    try:
+        return open_store().read_request(
+            claim.batch_id, offset=claim.request_offset, length=claim.request_length
+        )
+    except (PayloadUnreadable, PayloadStoreUnavailable) as error:
+        logger.warning("load input failed: %s", error, extra=claim.log_ids)
+        failure = Failure(
+            "load_input_failed", "load input: the request payload cannot be read", retryable=True
+        )
+        raise CallFailed(failure) from error
+
+
+def _completed(claim: Claim, body: bytes, event: EventDraft) -> Settlement:
+    """Stores the response before the row says that there is one."""
+    for pause_seconds in (*STORE_PAUSES_SECONDS, None):
+        try:
+            patiently(lambda: _put_response(claim, body))
+        except (PayloadUnwritable, PayloadStoreUnavailable) as error:
+            logger.warning("store result failed: %s", error, extra=claim.log_ids)
+            if pause_seconds:
+                time.sleep(pause_seconds)
+        else:
+            return Settlement(ItemState.COMPLETED, response_length=len(body), event=event)
+    failure = Failure("store_result_failed", "store result: the response cannot be stored", retryable=True)
+    return failed(claim, failure, replace(event, error_kind=failure.code))
+
+
+def _put_response(claim: Claim, body: bytes) -> None:
+    open_store().put_response(claim.batch_id, idx=claim.idx, claim_no=claim.claim_no, body=body)
+
+
+def _log(claim: Claim, settlement: Settlement, *, settled: bool) -> None:
+    code = settlement.failure.code if settlement.failure else ""
+    state = settlement.state.value if settled else "lost to another worker"
+    level = logging.DEBUG if state == ItemState.COMPLETED else logging.INFO
+    logger.log(level, "item %s %s", state, code, extra=claim.log_ids)

@@ -1,0 +1,169 @@
+"""Accepting a submission: all of it is stored, or nothing is."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from django.db import connection, transaction
+
+from batches.models import Batch
+from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
+from batches.publishing.publish import publish_soon
+from batches.submission.idempotency import Idempotency, claim_answer
+from batches.submission.owner_quota import lock_owner, owner_named, require_room
+from batches.submission.resends import Send, add_create
+from relaybatch.db.clock import database_now
+from relaybatch.db.outage import AWAY
+from relaybatch.http.errors import Forbidden, Unavailable
+from relaybatch.ids import uuid7, uuid7_run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from batches.models import Owner
+    from batches.payloads import BatchPayloads
+    from batches.submission.submission import Submission
+    from routing.credentials.credential import Credential
+
+logger = logging.getLogger(__name__)
+
+_COPY_ITEMS = """COPY batches_batchitem
+(id, batch_id, owner_id, idx, custom_id, request_offset, request_length) FROM STDIN"""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The answer to a create."""
+
+    status: int
+    body: bytes
+
+
+def accept_batch(
+    submission: Submission,
+    *,
+    credential: Credential,
+    repeatable: Idempotency | Send | None,
+    render: Callable[[Batch], tuple[int, bytes]],
+) -> Accepted:
+    """Stores a batch, its items and their requests, and publishes the first window after the commit.
+
+    `repeatable`: by what the caller may ask for the same again and be given the same answer. Raises AnsweredEarlier or
+    Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
+    Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
+    """
+    owner = owner_named(credential.owner)
+    require_room(owner.id, len(submission.requests))
+    batch = _new_batch(submission, owner=owner, credential=credential)
+    accepted = Accepted(*render(batch))
+    _store_requests(batch, submission)
+    with _all_or_nothing(batch):
+        if repeatable:
+            _keep_answer(owner, repeatable, accepted)
+        batch.save(force_insert=True)
+        _copy_items(batch, submission)
+        lock_owner(owner.id)
+        require_room(owner.id, 0)
+        transaction.on_commit(lambda: publish_soon(owner.id), robust=True)
+    logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
+    return accepted
+
+
+def _keep_answer(owner: Owner, repeatable: Idempotency | Send, accepted: Accepted) -> None:
+    status, body = accepted.status, accepted.body
+    if isinstance(repeatable, Send):
+        add_create(owner, repeatable, status=status, body=body)
+    else:
+        claim_answer(owner, repeatable, status=status, body=body)
+
+
+def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) -> Batch:
+    if credential.policy_id is None:
+        raise Forbidden("This credential has no policy, so it may not create batches.", code="no_policy")
+    now = database_now()
+    lifetime = submission.lifetime_seconds
+    return Batch(
+        id=uuid7(),
+        dialect=submission.dialect,
+        shape=submission.shape,
+        owner=owner,
+        policy_id=credential.policy_id,
+        project_id=credential.project_id,
+        team_id=credential.team_id,
+        principal_kind=credential.principal_kind,
+        principal_id=credential.principal_id,
+        credential_kind=credential.kind,
+        credential_id=credential.id,
+        total_items=len(submission.requests),
+        max_attempts=submission.max_attempts,
+        on_rate_limit=submission.on_rate_limit,
+        metadata=dict(submission.metadata),
+        upstream_headers=dict(submission.upstream_headers),
+        created_at=now,
+        expires_at=now + timedelta(seconds=lifetime) if lifetime else None,
+    )
+
+
+def _store_requests(batch: Batch, submission: Submission) -> None:
+    """Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes."""
+    try:
+        store = open_store()
+        store.check()
+    except PayloadStoreUnavailable as error:
+        raise _not_stored(error) from error
+    try:
+        _put_requests(store, batch, submission)
+    except BaseException:
+        _discard(batch)
+        raise
+
+
+@contextlib.contextmanager
+def _all_or_nothing(batch: Batch) -> Iterator[None]:
+    """A transaction. What is stored for the batch goes after a roll-back, but not after a commit that broke off: it may
+    have succeeded unheard."""
+    is_written = False
+    try:
+        with transaction.atomic():
+            yield
+            is_written = True
+    except BaseException:
+        if not is_written:
+            _discard(batch)
+        raise
+
+
+def _discard(batch: Batch) -> None:
+    """As far as it can be done now: the sweeper does the rest."""
+    with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable, *AWAY):
+        open_store().discard(batch.id)
+
+
+def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) -> None:
+    """Checked again afterwards: the volume may have been taken away just before."""
+    try:
+        store.put_requests(batch.id, submission.requests)
+        store.check()
+    except (PayloadStoreUnavailable, PayloadUnwritable) as error:
+        raise _not_stored(error) from error
+
+
+def _not_stored(error: Exception) -> Unavailable:
+    logger.error("a submission could not be stored", exc_info=error)
+    return Unavailable("The requests could not be stored; try again later.", code="store_unavailable")
+
+
+def _copy_items(batch: Batch, submission: Submission) -> None:
+    """COPY: 50,000 INSERTs would take ten times as long. What isn't named has its default in the database."""
+    custom_ids = submission.custom_ids or itertools.repeat(None)
+    offset = 0
+    rows = zip(uuid7_run(batch.total_items), submission.requests, custom_ids, strict=False)
+    with connection.cursor() as cursor, cursor.copy(_COPY_ITEMS) as copy:
+        for idx, (item_id, request, custom_id) in enumerate(rows):
+            copy.write_row((item_id, batch.id, batch.owner_id, idx, custom_id, offset, len(request)))
+            offset += len(request)

@@ -1,0 +1,63 @@
+"""Idempotency-Key: the same key of the same owner within 24 h gives the stored answer and no second batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db import connection
+
+from batches.models import IdempotencyKey, Owner
+from batches.models.surroundings import IDEMPOTENCY_HOURS
+from relaybatch.http.errors import Conflict
+
+_CLAIM = f"""
+INSERT INTO batches_idempotencykey (owner_id, key_hash, body_hash, status, answer, created_at)
+VALUES (%s, %s, %s, %s, %s, clock_timestamp())
+ON CONFLICT (owner_id, key_hash) DO UPDATE SET body_hash = EXCLUDED.body_hash, status = EXCLUDED.status,
+    answer = EXCLUDED.answer, created_at = EXCLUDED.created_at
+WHERE batches_idempotencykey.created_at < clock_timestamp() - interval '{IDEMPOTENCY_HOURS} hours'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Idempotency:
+    """SHA-256 digests of the header's value, and of what was asked for (path and decoded body)."""
+
+    key_hash: bytes
+    body_hash: bytes
+
+
+class AnsweredEarlier(Exception):  # noqa: N818 -- not an error: the caller gets the answer that it carries
+    def __init__(self, *, status: int, body: bytes) -> None:
+        super().__init__("answered earlier")
+        self.status = status
+        self.body = body
+
+
+def raise_if_answered(owner_name: str, idempotency: Idempotency) -> None:
+    """Raises AnsweredEarlier, or Conflict when the key came with another body; else returns."""
+    fresh = IdempotencyKey.objects.fresh()
+    if row := fresh.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first():
+        raise _answer(row, idempotency)
+
+
+def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
+    """Stores the answer in the caller's transaction, or raises as `raise_if_answered` does.
+
+    Of two creates at once, the second waits here for the first one's commit (or roll-back, and then goes on).
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_CLAIM, [owner.id, idempotency.key_hash, idempotency.body_hash, status, body])
+        claimed = cursor.rowcount == 1
+    if not claimed:
+        raise _answer(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
+
+
+def _answer(row: IdempotencyKey, idempotency: Idempotency) -> AnsweredEarlier:
+    if bytes(row.body_hash) != idempotency.body_hash:
+        raise Conflict(
+            "This Idempotency-Key was used with another request (path and body) within the last 24 hours; "
+            "send the same request, or another key.",
+            code="idempotency_conflict",
+        )
+    return AnsweredEarlier(status=row.status, body=bytes(row.answer))

@@ -1,0 +1,63 @@
+"""The thread of the sweeper that removes what is no longer wanted: nothing that is due waits for a removal."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from batches.sweeper.cleanup import Housekeeping
+from relaybatch.db.isolation import attempt
+from relaybatch.db.outage import AWAY
+from relaybatch.stop_signal import LAST_SECONDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+logger = logging.getLogger(__name__)
+
+TIDY_SECONDS = 10.0
+TIDIES_AN_ORPHAN_SEARCH = 360
+# Before the sweeper's process ends whatever it waits for.
+STOP_SECONDS = LAST_SECONDS - 1
+
+
+class Housekeeper:
+    """Works while `may_work()`; two at the same moment do no harm. What it is cut off in begins again."""
+
+    def __init__(self, *, may_work: Callable[[], bool]) -> None:
+        self._may_work = may_work
+        self._housekeeping = Housekeeping()
+        self._tidied = 0
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends the thread, or leaves it to the end of the process when a removal takes long."""
+        self._stop.set()
+        self._thread.join(STOP_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stop.wait(1.0):
+            if self._may_work():
+                self._try_turn()
+                self._stop.wait(TIDY_SECONDS)
+        connection.close()
+
+    def _try_turn(self) -> None:
+        try:
+            attempt("a turn of the housekeeper", self._turn)
+        except AWAY as error:
+            logger.warning("the housekeeper cannot reach the database: %s", type(error).__name__)
+            connection.close()
+
+    def _turn(self) -> None:
+        self._housekeeping.tidy()
+        if self._tidied % TIDIES_AN_ORPHAN_SEARCH == 0:
+            self._housekeeping.remove_orphaned_payloads()
+        self._tidied += 1

@@ -1,0 +1,85 @@
+"""The sweep: what no request and no settled item does by itself. Every part of it is safe to repeat."""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.db.models.functions import Now
+
+from batches.completion.batch_end import end_if_over, lock_alone
+from batches.completion.cancel import expire_batch
+from batches.execution.claim import claims_of_dead_workers
+from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.models import Batch
+from relaybatch.db.isolation import attempt
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Callable
+
+    from batches.execution.claim import Claim
+
+logger = logging.getLogger(__name__)
+
+STEP = 500
+
+_SECONDS_TO_NEXT_DUE = """
+SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
+WHERE state = 'available' AND published_at IS NULL AND not_before IS NOT NULL
+"""
+_OVER_BUT_OPEN = """
+SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
+    SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND i.state IN ('available', 'running'))
+"""
+
+
+def seconds_to_next_due() -> float | None:
+    """Until the earliest `not_before`, by the database's clock; negative when it has passed, None without any."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SECONDS_TO_NEXT_DUE)
+        seconds = cursor.fetchone()[0]
+    return None if seconds is None else float(seconds)
+
+
+def expire_overdue() -> None:
+    overdue = Batch.objects.open().filter(expires_at__lte=Now()).values_list("id", flat=True)
+    for batch_id in overdue.order_by("expires_at", "id")[:STEP]:
+        attempt("expiry", partial(expire_batch, batch_id), batch_id=batch_id)
+
+
+def take_from_dead_workers(*, may_declare_dead: Callable[[], bool]) -> None:
+    """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded.
+
+    Asked after each look: the database may have stood still during it, and every sign of life with it.
+    """
+    tried: list[uuid.UUID] = []
+    while claims := claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, tried=tried, most=STEP):
+        if not may_declare_dead():
+            return
+        for claim in claims:
+            attempt("the care for a lost worker's item", partial(_take, claim), **claim.log_ids)
+        tried += [claim.item_id for claim in claims]
+
+
+def _take(claim: Claim) -> None:
+    logger.warning("the worker of a running item was lost", extra=claim.log_ids)
+    settle_with_fallbacks(claim)
+
+
+def end_finished() -> None:
+    """Ends batches without an open item. Settling does that by itself; this heals rows changed by hand."""
+    with connection.cursor() as cursor:
+        cursor.execute(_OVER_BUT_OPEN)
+        batch_ids = [row[0] for row in cursor.fetchall()]
+    for batch_id in batch_ids:
+        attempt("the end of a batch", partial(_end, batch_id), batch_id=batch_id)
+
+
+def _end(batch_id: uuid.UUID) -> None:
+    with transaction.atomic():
+        lock_alone(batch_id)
+        end_if_over(batch_id)

@@ -1,0 +1,210 @@
+"""Where the benches run: servers of their own that sync to disk, an upstream, and processes by the Procfile's lines."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import django
+import psutil
+
+from bench.figures import BenchFailed
+from relaybatch.quickstart import procfile
+from relaybatch.quickstart.servers.processes import clean_environment, free_port
+from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
+from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import SimpleNamespace
+
+ROOT = Path(__file__).resolve().parents[1]
+OF_A_DEPLOYMENT = (
+    *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
+)
+"""The caller's own settings must not change what is measured, except those given by `--set`."""
+READY_SECONDS = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Web:
+    """One gunicorn worker, so that its memory can be watched. `call` gives status, body and when they were there."""
+
+    port: int
+    worker_pid: int
+    headers: dict[str, str] = field(repr=False)
+
+    def call(self, method: str, path: str, *, body: bytes | None = None) -> tuple[int, bytes]:
+        with contextlib.closing(
+            http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
+        ) as connection:
+            connection.request(method, path, body=body, headers=self.headers)
+            response = connection.getresponse()
+            return response.status, response.read()
+
+    def submitted(self, body: bytes) -> str:
+        """The new batch's id."""
+        status, answer = self.call("POST", "/v1/batches", body=body)
+        if status != 202:
+            raise BenchFailed(f"the submission was answered with {status}: {answer[:300]!r}")
+        return str(json.loads(answer)["id"])
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """`worker_arguments` are added to the Procfile's `worker` line."""
+
+    home: Path
+    servers: Servers
+    upstream: Upstream
+    worker_arguments: tuple[str, ...]
+    _catalog: list[SimpleNamespace] = field(default_factory=list)
+
+    @property
+    def catalog(self) -> SimpleNamespace:
+        """Made when first asked for: its rows need the settings, and those need the servers."""
+        from tests.catalog import make_catalog
+
+        if not self._catalog:
+            self._catalog.append(make_catalog(self.upstream.url))
+        return self._catalog[0]
+
+    @contextlib.contextmanager
+    def web(self) -> Iterator[Web]:
+        port = free_port()
+        with self._process("web", GUNICORN_CMD_ARGS=f"--bind=127.0.0.1:{port} --workers=1") as process:
+            _wait_until(lambda: _answers(port), process)
+            worker_pid = psutil.Process(process.pid).children()[0].pid
+            yield Web(port, worker_pid, self.catalog.headers)
+
+    @contextlib.contextmanager
+    def worker(self) -> Iterator[GuardedProcess]:
+        from batches.models import Worker
+
+        with self._process("worker", *self.worker_arguments) as process:
+            _wait_until(Worker.objects.filter(pid=process.pid).exists, process)
+            yield process
+
+    @contextlib.contextmanager
+    def sweeper(self) -> Iterator[GuardedProcess]:
+        with self._process("sweeper") as process:
+            yield process
+
+    @contextlib.contextmanager
+    def _process(self, name: str, *arguments: str, **environment: str) -> Iterator[GuardedProcess]:
+        program, *rest = procfile.commands(ROOT / "Procfile")[name]
+        process = GuardedProcess(
+            [program, *rest, *arguments],
+            log=self.home / "logs" / f"{name}.log",
+            stop_steps="TERM:20",
+            environment={**os.environ, **environment},
+            directory=ROOT,
+        )
+        try:
+            yield process
+        finally:
+            process.stop()
+
+
+class Upstream:
+    def __init__(self, home: Path) -> None:
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.process = GuardedProcess(
+            [sys.executable, "-m", "bench.upstream", "--port", str(self.port)],
+            log=home / "logs" / "upstream.log",
+            stop_steps="TERM:5",
+            environment=clean_environment(),
+            directory=ROOT,
+        )
+        _wait_until(self._is_up, self.process)
+
+    def _is_up(self) -> bool:
+        try:
+            return bool(self.seen())
+        except OSError:
+            return False
+
+    def seen(self, *, reset: bool = False) -> dict[str, Any]:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
+            connection.request("GET", "/seen?reset" if reset else "/seen")
+            told: dict[str, Any] = json.loads(connection.getresponse().read())
+        return told
+
+
+@contextlib.contextmanager
+def open_place(*, worker_arguments: str, settings: dict[str, str]) -> Iterator[Place]:
+    """Servers, settings, tables and upstream. Everything is removed at the end."""
+    home = Path(tempfile.mkdtemp(prefix="relaybatch-bench-"))
+    try:
+        with private_servers(home, durable=True) as servers:
+            os.environ.update(_environment(home, servers) | settings)
+            _migrate()
+            upstream = Upstream(home)
+            try:
+                yield Place(home, servers, upstream, tuple(shlex.split(worker_arguments)))
+            finally:
+                upstream.process.stop()
+                _let_go()
+    finally:
+        forget_home(home)
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _environment(home: Path, servers: Servers) -> dict[str, str]:
+    for name in [name for name in os.environ if name.startswith(OF_A_DEPLOYMENT)]:
+        del os.environ[name]
+    return {
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "RELAY_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+        "RELAY_BATCH_PAYLOAD_DIR": str(home / "payloads"),
+        "RELAY_SHUTDOWN_GRACE_S": "3",
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH') or os.defpath}",
+    }
+
+
+def _migrate() -> None:
+    from django.core.management import call_command
+
+    django.setup()
+    call_command("migrate", verbosity=0, interactive=False)
+
+
+def _let_go() -> None:
+    from django.db import connection
+
+    connection.close()
+
+
+def _answers(port: int) -> bool:
+    with (
+        contextlib.suppress(OSError),
+        contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as client,
+    ):
+        client.request("GET", "/healthz")
+        return client.getresponse().status == 200
+    return False
+
+
+def _wait_until(condition: Callable[[], bool], process: GuardedProcess) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not condition():
+        if not process.alive or time.monotonic() > deadline:
+            raise BenchFailed(f"not ready: {process.log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.05)

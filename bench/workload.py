@@ -1,0 +1,65 @@
+"""The batches that the benches submit, and whether they were really done."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import redis
+from django.conf import settings
+from django.db import connection
+
+from batches.models import Batch, BatchItem
+from bench.figures import BenchFailed, require
+from usage.models import UsageEvent
+
+if TYPE_CHECKING:
+    from bench.deployment import Upstream
+
+MODEL = "echo-1"
+END_SECONDS = 180.0
+
+
+def item_body(number: int, *, delay_ms: int, size: int = 0) -> bytes:
+    """A Chat Completions request, filled up to `size` bytes."""
+    empty = f'{{"model":"{MODEL}","delay_ms":{delay_ms},"messages":[{{"role":"user","content":"item {number} '
+    end = '"}]}'
+    return f"{empty}{'x' * max(0, size - len(empty) - len(end))}{end}".encode()
+
+
+def submission(items: int, *, delay_ms: int = 0, whole_bytes: int = 0) -> bytes:
+    """Exactly `items` of equal size in about `whole_bytes`."""
+    size = whole_bytes // items - 1 if whole_bytes else 0
+    parts = b",".join(item_body(number, delay_ms=delay_ms, size=size) for number in range(items))
+    return b'{"shape":"openai","requests":[' + parts + b"]}"
+
+
+def wait_for_end(batch_id: str) -> Batch:
+    deadline = time.monotonic() + END_SECONDS
+    while True:
+        batch = Batch.objects.get(id=batch_id)
+        if batch.ended_at:
+            return batch
+        if time.monotonic() > deadline:
+            counts = BatchItem.objects.counts_by_batch([batch.id])
+            raise BenchFailed(f"the batch did not end: {counts}")
+        time.sleep(0.05)
+
+
+def require_done(batch: Batch, upstream: Upstream) -> None:
+    """Every item completed, sent once, paid once, and never more at a time than there are slots."""
+    total, seen = batch.total_items, upstream.seen()
+    require(batch.final_counts == {"completed": total}, f"not all completed: {batch.final_counts}")
+    require(seen["requests"] == seen["items"] == total, f"{total} items, but the upstream saw {seen}")
+    require(seen["most_inside"] <= settings.RELAY_BATCH_CONCURRENCY, f"too many at once: {seen}")
+    events = UsageEvent.objects.filter(batch_id=batch.id).count()
+    require(events == total, f"{total} items, but {events} usage events")
+
+
+def clear() -> None:
+    """Neither rows nor messages of an earlier bench are in the way of the next one."""
+    with connection.cursor() as cursor:
+        cursor.execute("TRUNCATE batches_batch, batches_batchitem, usage_usageevent CASCADE")
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    client.flushdb()
+    client.close()

@@ -1,0 +1,105 @@
+"""Lists of tables with millions of rows: nothing here counts, sorts or offers to read all of them."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, ChangeList
+from django.db import connection
+
+from relaybatch.admin.pages import ReadOnlyPage
+from relaybatch.admin.typed import AnyPaginator
+from relaybatch.db.snapshot import one_snapshot
+
+if TYPE_CHECKING:
+    from django.core.paginator import Paginator
+    from django.db.models import QuerySet
+    from django.http import HttpRequest, HttpResponse
+
+COUNTED_MOST = 10_000
+_NOT_FILTERS = {PAGE_VAR, ORDER_VAR, ERROR_FLAG}
+
+
+class LargePaginator(AnyPaginator):
+    """Counts COUNTED_MOST rows and one; beyond that takes PostgreSQL's own estimate where it means the whole table."""
+
+    def __init__(self, rows: QuerySet[Any], per_page: int, *, whole_table: bool) -> None:
+        super().__init__(rows, per_page)
+        self._rows = rows
+        self._whole_table = whole_table
+
+    @cached_property
+    def count(self) -> int:
+        counted = self._rows.order_by()[: COUNTED_MOST + 1].count()
+        if counted <= COUNTED_MOST or not self._whole_table:
+            return counted
+        return max(counted, _estimated_rows(self._rows.model._meta.db_table))
+
+    @property
+    def note(self) -> str:
+        if self.count <= COUNTED_MOST:
+            return ""
+        if self._whole_table:
+            return "The number is an estimate: the table is too large to count."
+        return f"More than {COUNTED_MOST:,} match. Narrow the filters to reach the others."
+
+
+class LargeChangeList(ChangeList):
+    note = ""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        self.result_list: Any = list(self.result_list)
+        if isinstance(self.paginator, LargePaginator):
+            self.note = self.paginator.note
+        self.fill(self.result_list)
+
+    def fill(self, rows: list[Any]) -> None:
+        """What a page's rows show beside their columns is fetched here, for all of them together."""
+
+
+class UnreadChangeList(ChangeList):
+    """Narrows like the list, and reads none of it."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        return
+
+
+class LargeListPage(ReadOnlyPage):
+    """Rows come newest first, by an index, and cannot be sorted by anything else."""
+
+    change_list_template = "admin/large_list.html"
+    changelist: type[LargeChangeList] = LargeChangeList
+    list_per_page = 100
+    list_max_show_all = 0
+    sortable_by = ()
+
+    def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+        """What a page counts and what it lists is of one instant. A POST is an action, and changes something."""
+        if request.method == "POST":
+            return super().changelist_view(request, extra_context)
+        with one_snapshot():
+            return super().changelist_view(request, extra_context)
+
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
+        return self.changelist
+
+    def get_paginator(
+        self,
+        request: HttpRequest,
+        queryset: QuerySet[Any],
+        per_page: int,
+        orphans: int = 0,
+        allow_empty_first_page: bool = True,
+    ) -> Paginator[Any]:
+        return LargePaginator(queryset, per_page, whole_table=self.shows_all(request))
+
+    def shows_all(self, request: HttpRequest) -> bool:
+        return set(request.GET) <= _NOT_FILTERS
+
+
+def _estimated_rows(table: str) -> int:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT reltuples::bigint FROM pg_class WHERE oid = %s::regclass", [table])
+        return int(cursor.fetchone()[0])

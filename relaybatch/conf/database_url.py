@@ -1,0 +1,124 @@
+"""Django's database entry from a URL, without a further package, and what each session asks of PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from django.core.exceptions import ImproperlyConfigured
+from psycopg import IsolationLevel, ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.pq import PGconn, Ping
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.db.backends.base.base import BaseDatabaseWrapper
+
+FORM = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
+OPTIONS_FORM = "DATABASE_URL: expected libpq's options after the ?, each with a value of its kind"
+# A server whose machine went away without a word is noticed within half a minute, not after TCP's two hours.
+_NOTICE_A_DEAD_SERVER = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 4,
+    "tcp_user_timeout": 30_000,
+}
+# What our statements and the readers of their answers rest on. A database or a role may be set otherwise, for others.
+# Nothing here by the connection's `options`, which poolers refuse.
+_NEEDED = {
+    "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres",
+    "bytea_output": "hex",
+    "standard_conforming_strings": "on",
+    "default_transaction_isolation": "read committed",
+    # The other way round: a client whose machine went away is noticed by the server as well.
+    "tcp_keepalives_idle": "10",
+    "tcp_keepalives_interval": "5",
+    "tcp_keepalives_count": "4",
+}
+_WHOLE_NUMBERS = {"connect_timeout", "keepalives", *_NOTICE_A_DEAD_SERVER}
+_LONGEST_NAME_BYTES = 63
+_HIGHEST_PORT = 65_535
+_USUAL_SEARCH_PATH = '"$user", public'
+_NAMES_A_SEARCH_PATH = re.compile(r"(-c\s*|--)search[_-]path\s*=", re.IGNORECASE)
+
+
+def database_from_url(url: str) -> dict[str, Any]:
+    """As libpq reads it (https://www.postgresql.org/docs/current/libpq-connect.html), but the name must be there.
+
+    Raises ImproperlyConfigured for what could never connect; nothing is connected here.
+    """
+    try:
+        options = conninfo_to_dict(_escaped(url))
+        _require_form(url, options)
+    except (ValueError, ProgrammingError):
+        raise ImproperlyConfigured(FORM) from None  # libpq's words quote parts of the address
+    if not _are_of_their_kind(options):
+        raise ImproperlyConfigured(OPTIONS_FORM)
+    return {
+        "ENGINE": "relaybatch.db.postgresql",
+        "NAME": options.pop("dbname"),
+        "USER": options.pop("user", ""),
+        "PASSWORD": options.pop("password", ""),
+        "HOST": options.pop("host", ""),
+        "PORT": options.pop("port", ""),
+        # Kept while it is used (relaybatch/db/connection.py), however old; a broken one is found before use.
+        "CONN_MAX_AGE": None,
+        "CONN_HEALTH_CHECKS": True,
+        # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.
+        "OPTIONS": {
+            "connect_timeout": 10,
+            "prepare_threshold": 3,
+            # In the BEGIN itself, so that it holds where a pooler gives each transaction another session.
+            "isolation_level": IsolationLevel.READ_COMMITTED,
+            **_NOTICE_A_DEAD_SERVER,
+            **options,
+        },
+    }
+
+
+def prepare_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
+    """For each new session: what it needs, and what lets go of locks, in one statement.
+
+    What holds a transaction open and says nothing is ended as a lost worker is: rows that a process of ours has locked
+    are free again when it hangs or its machine is gone.
+    """
+    from django.conf import settings
+
+    wanted = {**_NEEDED, "idle_in_transaction_session_timeout": f"{settings.RELAY_WORKER_LOST_S}s"}
+    if not _NAMES_A_SEARCH_PATH.search(connection.settings_dict["OPTIONS"].get("options", "")):
+        wanted["search_path"] = _USUAL_SEARCH_PATH
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(wanted))
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT {calls}", [part for pair in wanted.items() for part in pair])
+
+
+def _escaped(url: str) -> str:
+    """What libpq would refuse or read otherwise: `@` in a password, `%` that escapes nothing, `+` for a blank."""
+    scheme, _, rest = re.sub("%(?![0-9A-Fa-f]{2})", "%25", url).partition("://")
+    address, mark, query = rest.partition("?")
+    place, slash, name = address.partition("/")
+    user, at, hosts = place.rpartition("@")
+    user, query = user.replace("@", "%40"), query.replace("+", "%20")
+    return f"{scheme}://{user}{at}{hosts}{slash}{name}{mark}{query}"
+
+
+def _require_form(url: str, options: Mapping[str, Any]) -> None:
+    """Raises ValueError."""
+    is_whole = url.startswith(("postgres://", "postgresql://")) and options.get("dbname")
+    if not is_whole or len(options["dbname"].encode()) > _LONGEST_NAME_BYTES:
+        raise ValueError("no address of a database")
+    ports = [port.strip() for port in options.get("port", "").split(",") if port]
+    if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) <= _HIGHEST_PORT for port in ports):
+        raise ValueError("no port")
+
+
+def _are_of_their_kind(options: Mapping[str, Any]) -> bool:
+    """By libpq's own word, which looks at them before it looks for the socket in a folder that is nowhere."""
+    if not all(re.fullmatch(r"-?\d{1,9}", options.get(name, "0"), re.ASCII) for name in _WHOLE_NUMBERS):
+        return False
+    count = max(len(str(options.get(name, "")).split(",")) for name in ("host", "hostaddr"))
+    elsewhere = {"host": ",".join(["/nowhere/at/all"] * count), "hostaddr": "", "passfile": "/nowhere/at/all"}
+    conninfo = make_conninfo("", **{**options, **elsewhere, "password": ""})
+    return PGconn.ping(conninfo.encode()) != Ping.NO_ATTEMPT

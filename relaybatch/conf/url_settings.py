@@ -1,0 +1,134 @@
+"""Readers of variables that are addresses: refused by their form here, before a library meets them at work."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv6Address
+from pathlib import Path
+from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
+
+from redis import ConnectionPool
+from redis.exceptions import RedisError
+
+from relaybatch.conf import env
+
+REDIS_FORM = "redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
+ORIGIN_FORM = "an origin, http://host or https://host, with a port at most"
+# Stores of one process alone (`memory:`) are no store of a deployment.
+BUCKETS = frozenset({"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https"})
+PAYLOAD_FORM = "postgres:, file:///folder, or an object store such as s3://bucket/prefix"
+
+
+def redis_url(name: str) -> str:
+    """Required, and one that the client takes with all its options."""
+    url = env.secret(name)
+    parts = _split(url)
+    if parts is None or not _is_redis(parts) or not _client_takes(url):
+        raise env.wrong(name, REDIS_FORM)
+    return url
+
+
+def broker_url(redis_url: str) -> str:
+    """The same Redis in the words of Celery's transport, which has others for a unix socket."""
+    if not redis_url.startswith("unix://"):
+        return redis_url
+    return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
+
+
+def origin(name: str) -> str:
+    """Without a slash at its end; empty when unset."""
+    url = env.text(name)
+    if url and not _is_origin(url):
+        raise env.wrong(name, ORIGIN_FORM)
+    return url.rstrip("/")
+
+
+def origins(name: str) -> list[str]:
+    listed = env.words(name)
+    if not all(_is_origin(url) for url in listed):
+        raise env.wrong(name, "origins such as https://host, by commas")
+    return listed
+
+
+def host_names(name: str) -> list[str]:
+    """As a `Host` header says them: an IPv6 address in brackets."""
+    return [f"[{host}]" if _is_ipv6(host) else host for host in env.words(name)]
+
+
+def payload_url(name: str) -> str:
+    url = env.text(name)
+    if url not in ("", "postgres:") and not _is_store(url):
+        raise env.wrong(name, PAYLOAD_FORM)
+    return url
+
+
+def folder_of(url: str) -> Path | None:
+    """The folder that a `file:` URL names, which is absolute and of this machine; None for any other URL."""
+    parts = _split(url)
+    if parts is None or parts.scheme != "file" or parts.query or parts.fragment:
+        return None
+    path = unquote(parts.path)
+    is_whole = parts.netloc in ("", "localhost") and path.startswith("/") and "\0" not in path
+    return Path(path) if is_whole and path != "/" else None
+
+
+def _is_redis(parts: SplitResult) -> bool:
+    if parts.scheme == "unix":
+        return (
+            not parts.hostname and len(parts.path) > 1 and re.fullmatch(r"(db=\d+)?", parts.query) is not None
+        )
+    # Of a number in both places, the client would take one and Celery the other.
+    return (
+        parts.scheme in ("redis", "rediss")
+        and bool(parts.hostname)
+        and _is_number(parts.path)
+        and "db" not in parse_qs(parts.query, keep_blank_values=True)
+    )
+
+
+def _is_number(path: str) -> bool:
+    """A database's, or none: the client would take a word for database 0, and Celery for an error."""
+    return re.fullmatch(r"/?\d*", path, re.ASCII) is not None
+
+
+def _client_takes(url: str) -> bool:
+    """Nothing is connected here: the connection is made as an object only."""
+    try:
+        ConnectionPool.from_url(url).make_connection()
+    except (TypeError, ValueError, RedisError):
+        return False
+    return True
+
+
+def _is_origin(url: str) -> bool:
+    parts = _split(url)
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
+        return False
+    return "@" not in parts.netloc and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
+
+
+def _is_ipv6(host: str) -> bool:
+    try:
+        IPv6Address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_store(url: str) -> bool:
+    parts = _split(url)
+    if parts is None:
+        return False
+    if parts.scheme == "file":
+        return folder_of(url) is not None
+    return parts.scheme in BUCKETS and bool(parts.hostname)
+
+
+def _split(url: str) -> SplitResult | None:
+    """None where a part has no form at all, a port of letters among them, or there are blanks in it."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        return None
+    return None if re.search(r"\s", url) else parts

@@ -1,0 +1,146 @@
+"""Connections to PostgreSQL that no thread of this process uses at the moment; the next one that asks takes them.
+
+So a process has as many as its threads use at once, and processes share a server that has fewer than all of their
+threads want: nobody waits for long for what another only keeps. relaybatch/db/postgresql/base.py takes and puts.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+from django.db import connections
+
+if TYPE_CHECKING:
+    import psycopg
+
+    Raw = psycopg.Connection[Any]
+
+# Long enough that a process at work connects hardly ever, and soon given back to the server by one that rests.
+MAX_IDLE_SECONDS = 1.0
+LOOK_SECONDS = 0.25
+# A server without room: whoever meets that goes on with half of what it has for a while, so that others find some.
+CROWDED_SECONDS = 5.0
+# Who has all that it wants never meets it, and leaves one to others now and then, for longer than they pause.
+MAX_AGE_SECONDS = 15.0
+YIELD_SECONDS = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Spare:
+    """`checked`: it need not be asked whether it still works."""
+
+    raw: Raw
+    database: str
+    checked: bool
+    since: float
+
+
+class SpareConnections:
+    """Last in, first out, so that what is not needed becomes idle, and is closed after MAX_IDLE_SECONDS.
+
+    `waiting`: how many threads wait for one.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._spares: list[Spare] = []
+        self.waiting = 0
+        self._opened_at: WeakKeyDictionary[Raw, float] = WeakKeyDictionary()
+        self._most = 0
+        self._most_until = 0.0
+        self._thread: threading.Thread | None = None
+
+    def opened(self, raw: Raw) -> None:
+        with self._changed:
+            self._opened_at[raw] = time.monotonic()
+
+    def refused(self) -> None:
+        """The server has no room."""
+        with self._changed:
+            self._keep_at_most(self._open() // 2, seconds=CROWDED_SECONDS)
+
+    def may_open(self) -> bool:
+        with self._changed:
+            return time.monotonic() >= self._most_until or self._open() < self._most
+
+    def put(self, raw: Raw, *, database: str, checked: bool) -> None:
+        """Closes it when this process has more than it should."""
+        with self._changed:
+            keep = not self._is_to_be_left(raw)
+            if keep:
+                self._spares.append(Spare(raw, database, checked, time.monotonic()))
+                self._close_idle_ones()
+                self._changed.notify_all()
+            else:
+                del self._opened_at[raw]
+        if not keep:
+            raw.close()
+
+    def take(self, *, database: str) -> Spare | None:
+        with self._changed:
+            for place, spare in reversed(list(enumerate(self._spares))):
+                if spare.database == database:
+                    return self._spares.pop(place)
+            return None
+
+    def wait(self, *, seconds: float) -> None:
+        """Until there is one, or the time is over."""
+        with self._changed:
+            self.waiting += 1
+            self._changed.wait_for(lambda: bool(self._spares), timeout=seconds)
+            self.waiting -= 1
+
+    def close_all(self) -> None:
+        self._close_before(float("inf"))
+
+    def _open(self) -> int:
+        return sum(not raw.closed for raw in self._opened_at)
+
+    def _keep_at_most(self, most: int, *, seconds: float) -> None:
+        self._most, self._most_until = max(most, 1), time.monotonic() + seconds
+
+    def _is_to_be_left(self, raw: Raw) -> bool:
+        now = time.monotonic()
+        if raw not in self._opened_at:
+            return False
+        if now < self._most_until:
+            return self._open() > self._most
+        if is_old := now - self._opened_at[raw] > MAX_AGE_SECONDS:
+            self._keep_at_most(self._open() - 1, seconds=YIELD_SECONDS)
+        return is_old
+
+    def _close_idle_ones(self) -> None:
+        """Starts the thread with the first one (so, after a fork); it lasts as long as the process."""
+        if self._thread is None or not self._thread.is_alive():
+            self._thread = threading.Thread(target=self._run, name="spare connections", daemon=True)
+            self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._spares))
+            time.sleep(LOOK_SECONDS)
+            self._close_before(time.monotonic() - MAX_IDLE_SECONDS)
+
+    def _close_before(self, moment: float) -> None:
+        with self._changed:
+            closing = [spare for spare in self._spares if spare.since < moment]
+            self._spares = [spare for spare in self._spares if spare.since >= moment]
+        for spare in closing:
+            spare.raw.close()
+
+
+SPARE = SpareConnections()
+
+
+def lend_connection() -> None:
+    """For a thread that will not ask the database for a while: another one may use its connection meanwhile.
+
+    Safe to call at any moment: within a transaction it changes nothing, and the next statement connects again.
+    """
+    for connection in connections.all(initialized_only=True):
+        connection.lend()  # type: ignore[attr-defined]

@@ -1,0 +1,157 @@
+"""How the service speaks HTTP: JSON whatever the caller accepts, and errors in the envelope of their path."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.db import InterfaceError, InternalError, OperationalError
+from django.http import Http404, HttpResponse
+from msgspec import json
+from rest_framework import exceptions
+from rest_framework.negotiation import BaseContentNegotiation
+from rest_framework.parsers import BaseParser
+from rest_framework.renderers import JSONRenderer
+
+from relaybatch import log_format
+from relaybatch.http import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from django.http import HttpRequest
+    from rest_framework.renderers import BaseRenderer
+    from rest_framework.request import Request
+
+logger = logging.getLogger(__name__)
+
+MESSAGES_PREFIX = "/v1/messages/"
+RETRY_AFTER_MAX_SECONDS = 60
+# SDKs retry a 409 by default, and some a 404 or 413 of a gateway.
+NOT_WORTH_A_RETRY = (404, 409, 413)
+
+# https://docs.claude.com/en/api/errors
+_MESSAGES_TYPES = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    409: "conflict_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+_OTHER_TYPES = {403: "permission_error", 429: "rate_limit_error"}
+
+
+class IgnoreAccept(BaseContentNegotiation):
+    """No 406: SDKs ask for `application/binary` where the answer is JSON lines."""
+
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:  # noqa: ARG002
+        return next(iter(parsers))
+
+    def select_renderer(
+        self,
+        request: Request,  # noqa: ARG002
+        renderers: Iterable[BaseRenderer],
+        format_suffix: str | None = None,  # noqa: ARG002
+    ) -> tuple[BaseRenderer, str]:
+        renderer = next(iter(renderers))
+        return renderer, renderer.media_type or ""
+
+
+class UnparsedJson(BaseParser):
+    """What every route takes, for the schema. No view asks for `request.data`: DRF would read a body of any size."""
+
+    media_type = "application/json"
+
+    def parse(self, *_: Any, **__: Any) -> NoReturn:
+        raise NotImplementedError(
+            "a body is read within a limit: http.request_body, credentials.session_authentication"
+        )
+
+
+class JsonRenderer(JSONRenderer):
+    """DRF's own, which `IgnoreAccept` never hands an `indent` of the caller's."""
+
+
+def error_answer(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+    """The error as the path's clients expect it: Anthropic's form under /v1/messages/, else OpenAI's."""
+    status = error.http_status
+    response = HttpResponse(
+        json.encode(_envelope(request, error)), status=status, content_type="application/json"
+    )
+    if status == 401:
+        response["WWW-Authenticate"] = "Bearer"
+    if status in NOT_WORTH_A_RETRY:
+        response["x-should-retry"] = "false"
+    seconds = getattr(error, "retry_after_seconds", None)
+    if seconds is not None:
+        response["Retry-After"] = str(min(max(math.ceil(seconds), 1), RETRY_AFTER_MAX_SECONDS))
+    return response
+
+
+def _envelope(request: HttpRequest, error: errors.ApiError) -> dict[str, Any]:
+    status = error.http_status
+    if f"{request.path_info}/".startswith(MESSAGES_PREFIX):
+        server_fault = "api_error" if status >= 500 else "invalid_request_error"
+        kind = _MESSAGES_TYPES.get(status, server_fault)
+        detail = {"type": kind, "message": error.message}
+        return {"type": "error", "error": detail, "request_id": log_format.request_id.get()}
+    kind = _OTHER_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    return {"error": {"message": error.message, "type": kind, "param": error.param, "code": error.code}}
+
+
+def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
+    """DRF's hook: every exception of a view becomes an answer here, the unexpected ones a 500."""
+    request = context["request"]
+    return error_answer(request, _as_api_error(exception, request))
+
+
+def _as_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError:
+    if isinstance(exception, errors.ApiError):
+        return exception
+    if isinstance(exception, exceptions.APIException | Http404 | PermissionDenied | SuspiciousOperation):
+        return _from_framework(exception)
+    _log_unexpected(exception, request)
+    return unexpected(exception)
+
+
+def unexpected(exception: BaseException | None) -> errors.ApiError:
+    """What a caller is told of an error that no decision of ours stands behind."""
+    if isinstance(exception, OperationalError | InterfaceError | InternalError):
+        return errors.Unavailable(
+            "The database does not answer; try again soon.", code="database_unavailable"
+        )
+    return errors.ApiError("Something went wrong here; the request id finds it in our logs.")
+
+
+def _from_framework(exception: Exception) -> errors.ApiError:
+    match exception:
+        case Http404() | exceptions.NotFound():
+            return no_such_route()
+        case exceptions.MethodNotAllowed():
+            return errors.MethodNotAllowed(
+                "This method is not allowed here; the Allow header names those that are."
+            )
+        case exceptions.NotAuthenticated():
+            return errors.Unauthenticated(
+                "No credential given: send Authorization: Bearer or x-api-key.", code="missing_credential"
+            )
+        case exceptions.AuthenticationFailed():
+            return errors.Unauthenticated("The credential is not valid.")
+        case exceptions.PermissionDenied() | PermissionDenied():
+            return errors.Forbidden("This credential may not do that.")
+        case exceptions.ParseError():
+            return errors.InvalidRequest("The body is no valid JSON.", code="invalid_json")
+        case _:
+            return errors.InvalidRequest("The request could not be understood.", code="bad_request")
+
+
+def no_such_route() -> errors.NotFound:
+    return errors.NotFound("There is nothing at this path.")
+
+
+def _log_unexpected(exception: BaseException, request: HttpRequest) -> None:
+    logger.error("unexpected in %s: %s", request.method, log_format.kind_and_place(exception))

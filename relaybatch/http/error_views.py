@@ -1,0 +1,60 @@
+"""What Django itself answers with: errors outside of any view, and paths that nobody serves."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from django.http import HttpResponse
+from django.views import defaults
+from django.views.decorators.csrf import csrf_exempt
+
+from relaybatch.http import errors
+from relaybatch.http.error_responses import error_answer, no_such_route, unexpected
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+# Pages for people; everything else is for programs, and JSON.
+HTML_PREFIXES = ("/admin/", "/static/")
+PAGE = """<!doctype html>
+<html lang="en"><head><title>Unavailable (503)</title></head><body><h1>Unavailable (503)</h1><p>{}</p></body></html>
+"""
+
+
+@csrf_exempt
+def nothing_here(request: HttpRequest) -> HttpResponse:
+    """Unknown paths need no credential: the answer tells nothing."""
+    return error_answer(request, no_such_route())
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(HTML_PREFIXES):
+        return defaults.bad_request(request, exception)
+    error = errors.InvalidRequest(
+        "The request's host or headers are not acceptable here.", code="bad_request"
+    )
+    return error_answer(request, error)
+
+
+def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(HTML_PREFIXES):
+        return defaults.permission_denied(request, exception)
+    return error_answer(request, errors.Forbidden("This request may not do that."))
+
+
+def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if request.path_info.startswith(HTML_PREFIXES):
+        return defaults.page_not_found(request, exception)
+    return nothing_here(request)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """Django calls it while it handles the error."""
+    error = unexpected(sys.exception())
+    if not request.path_info.startswith(HTML_PREFIXES):
+        return error_answer(request, error)
+    if not isinstance(error, errors.Unavailable):
+        return defaults.server_error(request)
+    headers = {"Retry-After": str(error.retry_after_seconds)}
+    return HttpResponse(PAGE.format(error.message), status=error.http_status, headers=headers)

@@ -1,0 +1,95 @@
+"""Around every request: its id, one log line, the optional slash, and the rest of a body that was refused."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import StreamingHttpResponse
+
+from relaybatch import log_format
+from relaybatch.db.connection import lend_connection
+from relaybatch.http.asgi_limits import one_by_one
+from relaybatch.http.request_body import DROP_SECONDS, Incoming, largest_body_bytes
+from relaybatch.ids import uuid7
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from django.http import HttpRequest
+    from django.http.response import HttpResponseBase
+
+    Handler = Callable[[HttpRequest], HttpResponseBase]
+
+access = logging.getLogger("relaybatch.access")
+
+# The admin's own pages and redirects insist on their slash.
+SLASH_STAYS = ("/admin", "/static")
+
+
+def request_id(get_response: Handler) -> Handler:
+    def with_request_id(request: HttpRequest) -> HttpResponseBase:
+        identifier = f"req_{uuid7().hex}"
+        token = log_format.request_id.set(identifier)
+        started = time.monotonic()
+        try:
+            response = get_response(request)
+            response["request-id"] = response["x-request-id"] = identifier
+            _log(request, response, milliseconds=(time.monotonic() - started) * 1000)
+        finally:
+            log_format.request_id.reset(token)
+        if isinstance(response, StreamingHttpResponse) and not response.is_async:
+            parts = _streamed_under(identifier, iter(response))
+            response.streaming_content = (
+                one_by_one(parts, request) if isinstance(request, ASGIRequest) else parts
+            )
+        return response
+
+    return with_request_id
+
+
+def _log(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
+    """No query string, header or body: those may hold what is nobody's business."""
+    access.info(
+        "%s %s %d in %.0f ms", request.method, quote(request.path), response.status_code, milliseconds
+    )
+
+
+def _streamed_under(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
+    """A streamed body is made after the middleware has returned; its log lines carry the id as well.
+
+    A client that reads slowly holds no connection to the database meanwhile.
+    """
+    log_format.request_id.set(identifier)
+    try:
+        for part in parts:
+            lend_connection()
+            yield part
+    finally:
+        log_format.request_id.set("")
+
+
+def drop_refused_body(get_response: Handler) -> Handler:
+    """A client that is still sending when its refusal is ready would see a broken pipe, not the refusal."""
+
+    def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if response.status_code >= 400:
+            Incoming.of(request).drop(limit_bytes=2 * largest_body_bytes(), seconds=DROP_SECONDS)
+        return response
+
+    return with_body_dropped
+
+
+def optional_slash(get_response: Handler) -> Handler:
+    """`/v1/batches/` is `/v1/batches`, on every route but the admin's."""
+
+    def without_slash(request: HttpRequest) -> HttpResponseBase:
+        if request.path_info.endswith("/") and not request.path_info.startswith(SLASH_STAYS):
+            request.path_info = request.path_info[:-1] or "/"
+        return get_response(request)
+
+    return without_slash

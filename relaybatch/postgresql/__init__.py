@@ -1,1 +1,0 @@
-"""Django's PostgreSQL, for processes of many threads (`ENGINE` in relaybatch/databases.py)."""

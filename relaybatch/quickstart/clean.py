@@ -1,0 +1,40 @@
+"""`python -m relaybatch.quickstart.clean HOME`: remove a demo's data, wherever it had to be kept.
+
+Only what a demo makes: HOME may have been mistyped, or hold other things as well.
+"""
+
+import contextlib
+import shutil
+import sys
+from pathlib import Path
+
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.servers import forget_home, locked_home
+
+FOLDERS = ("logs", "payloads", "postgres")
+FILES = ("catalog.json", "postgres.password", "redis.conf", "redis.pid", "secrets.json", "lock")
+
+
+def main() -> None:
+    home = Path(sys.argv[1]).resolve()
+    if not (home / "secrets.json").is_file():
+        sys.exit(f"{home} is no demo's home, nothing was removed: set RELAYBATCH_HOME to one")
+    try:
+        with locked_home(home):
+            forget_home(home)
+            _remove(home)
+    except QuickstartError as problem:
+        sys.exit(str(problem))
+
+
+def _remove(home: Path) -> None:
+    for name in FOLDERS:
+        shutil.rmtree(home / name, ignore_errors=True)
+    for name in FILES:
+        (home / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # something else is in it
+        home.rmdir()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+"""Running a step of the demo that ends by itself."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import TYPE_CHECKING
+
+from relaybatch.quickstart.errors import QuickstartError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from relaybatch.quickstart.shutdown import Interruption
+
+LOOK_SECONDS = 0.1
+
+
+def output_of(
+    step: str,
+    command: Sequence[str],
+    *,
+    root: Path,
+    environment: Mapping[str, str],
+    interruption: Interruption,
+) -> str:
+    """What it wrote to stdout; `QuickstartError` with its last line on stderr when it failed."""
+    process = subprocess.Popen(
+        command,
+        cwd=root,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+        errors="backslashreplace",
+        start_new_session=True,
+    )
+    try:
+        output, errors = _finished(process, interruption)
+    finally:
+        process.kill()
+        process.communicate()
+    if process.returncode != 0:
+        last = (errors.strip().splitlines() or ["it said nothing"])[-1]
+        raise QuickstartError(f"{step}: {last}")
+    return output
+
+
+def _finished(process: subprocess.Popen[str], interruption: Interruption) -> tuple[str, str]:
+    while True:
+        try:
+            return process.communicate(timeout=LOOK_SECONDS)
+        except subprocess.TimeoutExpired:
+            interruption.check()

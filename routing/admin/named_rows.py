@@ -1,0 +1,60 @@
+"""Pages of the rows that a catalog file can hold too."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from django.contrib import messages
+
+from relaybatch.admin.pages import Page
+from relaybatch.admin.references import FindsReferences
+from relaybatch.admin.typed import AnyTabularInline
+
+if TYPE_CHECKING:
+    from django.forms import ModelForm
+    from django.http import HttpRequest
+
+    from relaybatch.admin.typed import AnyInlineFormSet
+
+
+class NamedPage(Page):
+    """A name stays as it was given: grants, usage events and catalog files know the row by it."""
+
+    list_display: Any = ("name", "enabled")
+    list_filter: ClassVar[Any] = ("enabled",)
+    search_fields: ClassVar[Any] = ("name",)
+    ordering = ("name",)
+    # Told above the list of rows that hold one which somebody wants to delete.
+    instead_of_deleting = "Disable it instead, or change first what uses it."
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
+        fields = super().get_readonly_fields(request, obj)
+        return fields if obj is None else ("name", *fields)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """For one row and for those selected: what is in the way comes with what can be done instead."""
+        found = super().get_deleted_objects(objs, request)
+        _, _, permissions_lacking, protected = found
+        if protected and not permissions_lacking:
+            messages.error(request, self.instead_of_deleting)
+        return found
+
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: ModelForm[Any],
+        formset: AnyInlineFormSet,
+        change: bool,
+    ) -> None:
+        """What changed is deleted before anything is written, since two rows may swap what must be unique."""
+        rows = formset.save(commit=False)
+        replaced = [row.pk for row in formset.deleted_objects]
+        replaced += [row.pk for row, _ in formset.changed_objects]
+        formset.get_queryset().model._default_manager.filter(pk__in=replaced).delete()
+        for row in rows:
+            row.save(force_insert=True)
+
+
+class RowsInline(FindsReferences, AnyTabularInline):
+    extra = 0
+    show_change_link = False

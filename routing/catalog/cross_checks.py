@@ -1,0 +1,136 @@
+"""What no row shows by itself: whether a host's models, host keys and headers fit its base URL and its `auth`.
+
+The file may change either side and leave the other to the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from routing.catalog.problems import Problem, shown
+from routing.models import Binding, Host, HostKey
+from routing.upstream.headers import NO_AUTH, authenticating_names
+from routing.upstream.url import check_name_fits
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routing.catalog.parse import Wanted
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Of a row or a part of one in the file."""
+
+    line: int
+    path: str
+
+    def problem(self, words: str) -> Problem:
+        return Problem(self.line, f"{self.path}: {words}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Host:
+    """`place`: None for a row that the file leaves as it is, here and below."""
+
+    base_url: str
+    auth: str
+    place: _Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bound:
+    model: str
+    host: str
+    upstream_name: str
+    place: _Place | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Keyless:
+    """A host key without a secret."""
+
+    name: str
+    host: str
+    place: _Place | None
+
+
+def problems_across(wanted: list[Wanted], lines: dict[str, int], *, with_database: bool) -> Iterator[Problem]:
+    """`lines`: of the names that the file refers to, by path. What has problems of its own is passed over."""
+    hosts = _hosts(wanted, with_database=with_database)
+    for bound in _bindings(wanted, lines, with_database=with_database):
+        yield from _name_problems(bound, hosts.get(bound.host))
+    for key in _keyless(wanted, with_database=with_database):
+        yield from _key_problems(key, hosts.get(key.host))
+    for row in _of(wanted, "hosts"):
+        yield from _header_problems(row)
+
+
+def _name_problems(bound: _Bound, host: _Host | None) -> Iterator[Problem]:
+    place = bound.place or (host.place if host else None)
+    if host is None or place is None:
+        return
+    try:
+        check_name_fits(host.base_url, upstream_name=bound.upstream_name)
+    except ValueError as problem:
+        yield place.problem(f"model {shown(bound.model)} on host {shown(bound.host)}: {problem}")
+
+
+def _key_problems(key: _Keyless, host: _Host | None) -> Iterator[Problem]:
+    if host is None or host.auth == NO_AUTH:
+        return
+    if key.place is not None:
+        words = f"expected value_from or value, one of them: host {shown(key.host)} is not auth: none"
+        yield key.place.problem(words)
+    elif host.place is not None:
+        yield host.place.problem(f"host_key {shown(key.name)} has no value, as auth: none alone allows")
+
+
+def _header_problems(host: Wanted) -> Iterator[Problem]:
+    """With the adapters to decide, the host gets no header of any of them: bindings come and go."""
+    taken = authenticating_names(host.values["auth"] or "")
+    for header in host.values["headers"] or ():
+        if header["name"].lower() in taken:
+            words = f"{shown(header['name'])} holds the host key: auth says which header does"
+            yield _Place(header["line"], header["path"]).problem(words)
+
+
+def _hosts(wanted: list[Wanted], *, with_database: bool) -> dict[str, _Host]:
+    stored = Host.objects.values_list("name", "base_url", "auth") if with_database else ()
+    hosts = {name: _Host(base_url, auth, None) for name, base_url, auth in stored}
+    for row in _of(wanted, "hosts"):
+        base_url, auth = row.values["base_url"], row.values["auth"]
+        if base_url is not None and auth is not None:
+            hosts[row.name] = _Host(base_url, auth, _Place(row.line, row.path))
+    return hosts
+
+
+def _bindings(wanted: list[Wanted], lines: dict[str, int], *, with_database: bool) -> Iterator[_Bound]:
+    models = _of(wanted, "models")
+    for row in models:
+        for number, binding in enumerate(row.values["bindings"] or ()):
+            path = f"{row.path}.bindings[{number}]"
+            place = _Place(lines.get(f"{path}.host", row.line), path)
+            yield _Bound(row.name, binding["host"], binding["upstream_name"] or row.name, place)
+    if with_database:
+        others = Binding.objects.exclude(model__name__in=[row.name for row in models])
+        for name, host, own in others.values_list("model__name", "host__name", "upstream_name"):
+            yield _Bound(name, host, own or name, None)
+
+
+def _keyless(wanted: list[Wanted], *, with_database: bool) -> Iterator[_Keyless]:
+    keys = _of(wanted, "host_keys")
+    for row in keys:
+        if row.values["value_from"] == ("", "") and row.values["value"] is None:
+            yield _Keyless(row.name, row.values["host"], _Place(row.line, row.path))
+    if with_database:
+        stored = HostKey.objects.filter(env_name="", file_path="", secret_encrypted=None).exclude(
+            name__in=[row.name for row in keys]
+        )
+        for name, host in stored.values_list("name", "host__name"):
+            yield _Keyless(name, host, None)
+
+
+def _of(wanted: list[Wanted], section: str) -> list[Any]:
+    return [row for row in wanted if row.kind.section == section]

@@ -1,0 +1,85 @@
+"""--prune: rows that the file does not hold are deleted, the dependent ones first.
+
+Who holds relay keys or tokens is disabled instead, and with them their project and team: a deleted account would take
+its keys along, and with the keys the way to read what they submitted. Staff are never touched, nor users who have
+neither project nor policy: they are no callers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.db.models import ProtectedError
+
+from routing.catalog.changes import Change
+from routing.catalog.columns import name_of
+from routing.catalog.problems import CatalogRefused, Problem, shown
+from routing.catalog.schema import KINDS, Kind
+from routing.models import Project, RelayKey, ServiceAccount, Team, User
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from routing.catalog.columns import Rows
+    from routing.catalog.parse import Wanted
+
+USERS_TOLD = 5
+
+
+def prune_rows(wanted: list[Wanted], rows: Rows) -> Iterator[Change]:
+    """Raises CatalogRefused when a row outside the file still needs one that would go."""
+    in_file = {(row.kind.section, row.name) for row in wanted}
+    for kind in reversed(KINDS):
+        for name, row in rows[kind.section].items():
+            if (kind.section, name) not in in_file and not _is_no_caller(row):
+                yield from _prune(kind, row)
+
+
+def _prune(kind: Kind, row: Any) -> Iterator[Change]:
+    name = name_of(row)
+    if _must_stay(row):
+        if getattr(row, kind.enabled_attribute):
+            setattr(row, kind.enabled_attribute, False)
+            row.save(update_fields=[kind.enabled_attribute])
+            yield Change(action="disable", kind=kind.word, name=name)
+        return
+    _delete_unused(kind, row)
+    yield Change(action="delete", kind=kind.word, name=name)
+
+
+def _is_no_caller(row: Any) -> bool:
+    return isinstance(row, User) and (
+        row.is_staff or row.is_superuser or (row.project_id is None and row.policy_id is None)
+    )
+
+
+def _must_stay(row: Any) -> bool:
+    if isinstance(row, ServiceAccount):
+        return RelayKey.objects.filter(service_account=row).exists()
+    if isinstance(row, User):
+        return RelayKey.objects.filter(user=row).exists() or row.tokens.exists()
+    if isinstance(row, Project):
+        members: list[ServiceAccount | User] = [
+            *row.service_accounts.all(),
+            *User.objects.filter(project=row),
+        ]
+        return bool(members) and not any(member.may_call for member in members)
+    if isinstance(row, Team):
+        projects = row.projects.all()
+        return bool(projects) and not any(project.enabled for project in projects)
+    return False
+
+
+def _delete_unused(kind: Kind, row: Any) -> None:
+    try:
+        row.delete()
+    except ProtectedError as held:
+        users = ", ".join(sorted(map(_word_for, held.protected_objects))[:USERS_TOLD])
+        words = f"{kind.word} {shown(name_of(row))} is not in the file, and still used by {users}"
+        raise CatalogRefused([Problem(0, f"{words}: change that first, or keep it in the file")]) from held
+
+
+def _word_for(row: Any) -> str:
+    """A key by its id, which the commands take, and anything else by its name."""
+    name = str(row.pk) if isinstance(row, RelayKey) else shown(name_of(row))
+    return f"{row._meta.verbose_name} {name}"

@@ -1,0 +1,127 @@
+"""The forms of single values. Each function returns what is stored, or raises ValueError with the form expected.
+
+No message repeats the value: it might be a secret in the wrong place.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+
+from routing.secrets.reserved_env_vars import is_own_name
+from routing.secrets.secret_files import checked_path
+from routing.upstream.headers import checked_auth_header, checked_header_name, checked_header_value
+from routing.upstream.url import checked_base_url
+
+MAX_NANOS = 2**63 - 1
+_DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
+_WHOLE = re.compile(r"0|[1-9][0-9]*(_[0-9]+)*")
+_USERNAME = re.compile(r"[\w.@+-]{1,150}")
+
+
+def name(text: str) -> str:
+    if not 1 <= len(text) <= 200 or not text.isprintable():
+        raise ValueError("expected a name of 1-200 printable characters")
+    return text
+
+
+def name_without_separators(text: str) -> str:
+    """Providers and hosts: in `provider/model@host`, the first `/` and the last `@` separate."""
+    if "/" in text or "@" in text:
+        raise ValueError("expected a name without / and @")
+    return name(text)
+
+
+def model_name(text: str) -> str:
+    if not 1 <= len(text) <= 300 or "\x00" in text:
+        raise ValueError("expected 1-300 characters, none of them NUL")
+    return text
+
+
+def alias(text: str) -> str:
+    if "*" in text[:-1]:
+        raise ValueError("expected at most one *, as the last character")
+    return model_name(text)
+
+
+def username(text: str) -> str:
+    if not _USERNAME.fullmatch(text):
+        raise ValueError("expected 1-150 letters, digits and @ . + - _")
+    return text
+
+
+def base_url(text: str) -> str:
+    """Without the slashes at its end."""
+    return checked_base_url(text)
+
+
+def environment_name(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,199}", text):
+        raise ValueError("expected the name of an environment variable, as OPENAI_API_KEY")
+    if is_own_name(text):
+        raise ValueError("expected the variable of an upstream's key: this one is the deployment's own")
+    return text
+
+
+def file_path(text: str) -> str:
+    return checked_path(text)
+
+
+def query_name(text: str) -> str:
+    """The admin writes `name=text`."""
+    if "=" in text:
+        raise ValueError("expected 1-1000 printable characters, none of them =")
+    return query_text(text)
+
+
+def query_text(text: str) -> str:
+    if not 1 <= len(text) <= 1000 or not text.isprintable() or text != text.strip():
+        raise ValueError("expected 1-1000 printable characters, and no blanks at the ends")
+    return text
+
+
+def header_name(text: str) -> str:
+    return checked_header_name(text)
+
+
+def auth_header(text: str) -> str:
+    return checked_auth_header(text)
+
+
+def header_value(text: str) -> str:
+    return checked_header_value(text)
+
+
+def secret(text: str) -> str:
+    if not re.fullmatch(r"[\x21-\x7e]+", text):
+        raise ValueError("expected the key itself: ASCII characters without blanks")
+    return text
+
+
+def currency(text: str) -> str:
+    if not re.fullmatch(r"[A-Z]{3}", text):
+        raise ValueError("expected a currency's three capital letters, as USD")
+    return text
+
+
+def nanos(text: str) -> int:
+    """An amount of money in nano-units, exactly: 2.50 is 2,500,000,000."""
+    if not _DECIMAL.fullmatch(text):
+        raise ValueError('expected an amount that is not negative, in plain digits, as "2.50"')
+    amount = Decimal(text)
+    scaled = int(amount.scaleb(9))
+    if Decimal(scaled).scaleb(-9) != amount:
+        raise ValueError("expected an amount with at most 9 decimals")
+    if scaled > MAX_NANOS:
+        raise ValueError("expected an amount of at most 9223372036")
+    return scaled
+
+
+def whole(text: str, *, minimum: int, maximum: int) -> int:
+    form = f"expected a whole number from {minimum} to {maximum}"
+    if not _WHOLE.fullmatch(text) or len(text) > 30:
+        raise ValueError(form)
+    number = int(text)
+    if not minimum <= number <= maximum:
+        raise ValueError(form)
+    return number

@@ -1,0 +1,132 @@
+"""The credential that a request came with: what is known of it, and who may create with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from relaybatch.db.clock import database_now
+from relaybatch.http.errors import Forbidden, Unauthenticated
+from routing.credentials.queries import key_rows, token_rows
+from routing.credentials.relay_keys import hash_of
+from routing.credentials.tokens import TokenInvalid, verify
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime
+
+    from routing.credentials.queries import CallerRow
+
+REFUSALS = {
+    "no_policy": "this credential has no policy: ask an operator for one",
+    "policy_disabled": "the policy of this credential is disabled",
+    "project_disabled": "the project of this credential is disabled",
+    "principal_disabled": "the service account or user of this credential is disabled",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """`owner`: the relay key's hash, or `user:<id>`. `policy_id`: the key's own policy, else its principal's.
+
+    `kind` is `key` or `token`; `id` the key's id or the token's `jti`. `principal_kind` is `serviceaccount` or
+    `user`. `refusal`: why it may not create anything now (`no_policy`, `policy_disabled`, `project_disabled`,
+    `principal_disabled`), empty when it may; reading what exists is always allowed.
+    """
+
+    owner: str
+    kind: str
+    id: str
+    principal_kind: str
+    principal_id: str
+    policy_id: uuid.UUID | None
+    project_id: uuid.UUID | None
+    team_id: uuid.UUID | None
+    refusal: str = ""
+
+    @property
+    def is_authenticated(self) -> bool:
+        """For DRF, where a credential stands in the place of a user."""
+        return True
+
+
+def authenticate(value: str, *, now: datetime | None = None) -> Credential:
+    """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it.
+
+    `now`: by the database's clock when left out, whatever this machine's says.
+    """
+    return _by_token(value, now=now) if is_token(value) else _by_relay_key(value, now=now)
+
+
+def is_token(value: str) -> bool:
+    """By its form alone: three parts, of which the first is the base64 of a JSON object. All else is a key."""
+    return value.startswith("ey") and value.count(".") == 2
+
+
+def require_creation(credential: Credential) -> None:
+    """Before anything is created. Raises Forbidden with the credential's refusal as its code."""
+    if credential.refusal:
+        raise Forbidden(REFUSALS[credential.refusal], code=credential.refusal)
+
+
+def unknown_credential() -> Unauthenticated:
+    return Unauthenticated("the credential is not known here", code="invalid_credential")
+
+
+def _by_relay_key(value: str, *, now: datetime | None) -> Credential:
+    key_hash = hash_of(value)
+    rows = key_rows(key_hash)
+    if rows is None:
+        raise unknown_credential()
+    key_id, state, caller = rows
+    _require_no_fault(state.fault(key_hash=key_hash, now=now or caller.at))
+    return _credential(caller, owner=key_hash, kind="key", identifier=key_id)
+
+
+def _by_token(value: str, *, now: datetime | None) -> Credential:
+    try:
+        claims = verify(value)
+    except TokenInvalid:
+        raise unknown_credential() from None
+    rows = token_rows(claims.jti)
+    if rows is None:
+        # Rows of expired tokens are removed after a while, and with a user all of theirs.
+        _require_no_fault("expired" if claims.exp <= (now or database_now()).timestamp() else "")
+        raise unknown_credential()
+    state, caller = rows
+    _require_no_fault(state.fault(now=now or caller.at))
+    credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
+    if caller.project_id is None:  # it is gone
+        refusal = credential.refusal or "project_disabled"
+        return replace(credential, project_id=claims.prj, refusal=refusal)
+    return credential
+
+
+def _require_no_fault(fault: str) -> None:
+    if fault:
+        words = "has been rotated out" if fault == "rotated" else f"is {fault}"
+        raise Unauthenticated(f"the credential {words}", code=f"credential_{fault}")
+
+
+def _credential(caller: CallerRow, *, owner: str, kind: str, identifier: uuid.UUID) -> Credential:
+    return Credential(
+        owner=owner,
+        kind=kind,
+        id=str(identifier),
+        principal_kind=caller.principal_kind,
+        principal_id=caller.principal_id,
+        policy_id=caller.policy_id,
+        project_id=caller.project_id,
+        team_id=caller.team_id,
+        refusal=_refusal(caller),
+    )
+
+
+def _refusal(caller: CallerRow) -> str:
+    if not caller.principal_enabled:
+        return "principal_disabled"
+    if caller.project_enabled is False:
+        return "project_disabled"
+    if caller.policy_enabled is None:
+        return "no_policy"
+    return "" if caller.policy_enabled else "policy_disabled"

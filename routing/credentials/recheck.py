@@ -1,0 +1,201 @@
+"""Whether a call that was accepted earlier may still be made: its credential, principal, project and policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.db import connection
+from django.utils import timezone
+
+from routing.credentials.validity import KeyState, TokenState
+from routing.ttl_cache import Fresh
+from routing.upstream.failures import CallFailed, Failure
+
+if TYPE_CHECKING:
+    import uuid
+    from datetime import datetime, timedelta
+
+    from routing.upstream.call import Caller
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What a project may use in a month, in nano-units. `unpriced_closes`: a call without a price ends it as well."""
+
+    nanos: int
+    unpriced_closes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Names for the usage event, as they are now; empty where there is none. And the project's allowance."""
+
+    policy: str
+    project: str
+    team: str
+    allowance: Allowance | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What one query found; None where a row is gone (or was never asked for).
+
+    `clock_ahead`: how far the database's clock is ahead of this machine's.
+    """
+
+    credential: KeyState | TokenState | None
+    principal_exists: bool
+    principal_enabled: bool
+    policy: str | None
+    policy_enabled: bool | None
+    project: str | None
+    project_enabled: bool | None
+    team: str | None
+    team_enabled: bool | None
+    included_nanos: int | None
+    unpriced_closes: bool | None
+    clock_ahead: timedelta
+
+
+_Key = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
+_rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
+
+# The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
+_SURROUNDINGS = """
+       policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
+       project.included_nanos, project.unpriced_closes, clock_timestamp()
+  FROM (VALUES (1)) AS always
+  LEFT JOIN routing_policy AS policy ON policy.id = %(policy)s
+  LEFT JOIN routing_project AS project ON project.id = %(project)s
+  LEFT JOIN routing_team AS team ON team.id = %(team)s
+"""
+_KEY_QUERY = f"""
+SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
+       COALESCE(account.id::text, person.id::text) IS NOT NULL,
+       COALESCE(account.enabled, person.is_active, false),
+{_SURROUNDINGS}
+  LEFT JOIN routing_relaykey AS key ON key.id = %(credential)s
+  LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
+  LEFT JOIN routing_user AS person ON person.id = key.user_id
+"""
+_TOKEN_QUERY = f"""
+SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
+       person.id IS NOT NULL, COALESCE(person.is_active, false),
+{_SURROUNDINGS}
+  LEFT JOIN routing_user AS person ON person.id = %(principal)s
+  LEFT JOIN routing_inferencetoken AS token ON token.jti = %(credential)s AND token.user_id = person.id
+"""
+# Of each query, the columns that are the credential's.
+_KEY_COLUMNS, _TOKEN_COLUMNS = 6, 4
+
+
+def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
+    """Raises CallFailed with why the caller may no longer make this call.
+
+    Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call, by the database's.
+    """
+    rows = _rows.get(_cache_key(caller), lambda: _load(caller))
+    _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
+    if not rows.principal_enabled:
+        raise _failed("principal_disabled", "the principal (service account or user) is disabled")
+    _check_project(rows, caller)
+    _check_policy(rows)
+    return _standing(rows)
+
+
+def names_of(caller: Caller) -> Standing:
+    """The names as they are now, whether or not the caller may still call."""
+    return _standing(_rows.get(_cache_key(caller), lambda: _load(caller)))
+
+
+def forget() -> None:
+    """Drop what is kept, so that the next answer is read from the rows."""
+    _rows.clear()
+
+
+def _check_credential(rows: _Rows, caller: Caller, *, now: datetime) -> None:
+    match rows.credential:
+        case KeyState() as key:
+            fault = key.fault(key_hash=caller.owner, now=now)
+        case TokenState() as token:
+            fault = token.fault(now=now)
+        case None if caller.credential_kind == "token" and rows.principal_exists:
+            # A token's row is removed some time after it has expired, and only then.
+            fault = "expired"
+        case None:
+            raise _failed("credential_deleted", "the credential that asked for this no longer exists")
+    if fault:
+        words = "was rotated out" if fault == "rotated" else f"is {fault}"
+        raise _failed(f"credential_{fault}", f"the credential that asked for this {words}")
+
+
+def _check_project(rows: _Rows, caller: Caller) -> None:
+    if caller.project_id is not None and not rows.project_enabled:
+        raise _failed(
+            "project_disabled", "the project is disabled" if rows.project else "the project is gone"
+        )
+    if caller.team_id is not None and not rows.team_enabled:
+        raise _failed("project_disabled", "the team of the project is disabled or gone")
+
+
+def _check_policy(rows: _Rows) -> None:
+    if rows.policy is None:
+        raise _failed("policy_deleted", "the policy that this was accepted under no longer exists")
+    if not rows.policy_enabled:
+        raise _failed("policy_disabled", f"the policy {rows.policy} is disabled")
+
+
+def _cache_key(caller: Caller) -> _Key:
+    return (
+        f"{caller.credential_kind}:{caller.credential_id}",
+        caller.policy_id,
+        caller.project_id,
+        caller.team_id,
+    )
+
+
+def _standing(rows: _Rows) -> Standing:
+    return Standing(
+        policy=rows.policy or "",
+        project=rows.project or "",
+        team=rows.team or "",
+        allowance=_allowance(rows),
+    )
+
+
+def _allowance(rows: _Rows) -> Allowance | None:
+    if rows.included_nanos is None:
+        return None
+    return Allowance(nanos=rows.included_nanos, unpriced_closes=bool(rows.unpriced_closes))
+
+
+def _load(caller: Caller) -> _Rows:
+    is_token = caller.credential_kind == "token"
+    with connection.cursor() as cursor:
+        cursor.execute(
+            _TOKEN_QUERY if is_token else _KEY_QUERY,
+            {
+                # A credential of a kind that this release does not know works no more than a deleted one.
+                "credential": caller.credential_id if caller.credential_kind in ("key", "token") else None,
+                "principal": int(caller.principal_id) if is_token else None,
+                "policy": caller.policy_id,
+                "project": caller.project_id,
+                "team": caller.team_id,
+            },
+        )
+        row = cursor.fetchone()
+    columns = _TOKEN_COLUMNS if is_token else _KEY_COLUMNS
+    *found, database_now = row[columns:]
+    return _Rows(_state(row[:columns], is_token=is_token), *[*found, database_now - timezone.now()])
+
+
+def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState | None:
+    if is_token:
+        expires_at, revoked_at, version, current_version = columns
+        return None if version is None else TokenState(expires_at, revoked_at, version, current_version)
+    return None if columns[3] is None else KeyState(*columns)
+
+
+def _failed(code: str, message: str) -> CallFailed:
+    return CallFailed(Failure(code=code, message=message))

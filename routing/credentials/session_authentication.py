@@ -1,0 +1,53 @@
+"""A person who is logged in by Django's session, for the few routes that are a person's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.http import UnreadablePostError
+from rest_framework.authentication import SessionAuthentication
+from rest_framework.exceptions import PermissionDenied
+
+from relaybatch.http.errors import Forbidden, InvalidRequest, LengthRequired, TooLarge, Unauthenticated
+
+if TYPE_CHECKING:
+    from django.contrib.auth.base_user import AbstractBaseUser
+    from django.http import HttpRequest
+    from rest_framework.request import Request
+
+MOST_BODY_BYTES = 10_000
+
+
+class LoggedIn(SessionAuthentication):
+    """401 without a session, whatever other credential there is; 403 without the CSRF token that goes with it."""
+
+    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, None]:
+        user = request._request.user
+        if not (user.is_authenticated and user.is_active):
+            raise Unauthenticated("log in first: this takes a session", code="missing_credential")
+        # Before the CSRF check, which looks for its token in forms, of any size.
+        read_body(request._request)
+        try:
+            # Django's own request: DRF's would parse the body as JSON to look for a form's token.
+            self.enforce_csrf(request._request)  # type: ignore[arg-type]
+        except PermissionDenied as error:
+            raise Forbidden(
+                "the CSRF token is missing or wrong: send the cookie's as X-CSRFToken", code="csrf_failed"
+            ) from error
+        return user, None
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002 -- DRF's signature
+        return "Bearer"
+
+
+def read_body(request: HttpRequest) -> bytes:
+    """Calling again is free. Raises LengthRequired, TooLarge, InvalidRequest."""
+    if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+        raise LengthRequired("send a Content-Length")
+    length = request.headers.get("Content-Length", "")
+    if length.isdecimal() and int(length) > MOST_BODY_BYTES:
+        raise TooLarge(f"the body is larger than {MOST_BODY_BYTES} bytes")
+    try:
+        return request.body
+    except UnreadablePostError as error:
+        raise InvalidRequest("the body broke off", code="incomplete_body") from error

@@ -1,0 +1,18 @@
+"""How commands show a key that was just issued: the only place where a relay key's value is printed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from routing.credentials.relay_keys import IssuedKey
+
+
+def issued_answer(issued: IssuedKey) -> dict[str, str]:
+    return {"id": str(issued.id), "prefix": issued.prefix, "key": issued.value}
+
+
+def issued_words(answer: Mapping[str, str]) -> str:
+    return f"id: {answer['id']}\nkey: {answer['key']}\nKeep the key now: it is not shown again."

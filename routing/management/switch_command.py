@@ -1,0 +1,39 @@
+"""The commands that change whether a key works: one argument, one use case, the id as the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.core.management.base import CommandError
+
+from routing.credentials.relay_keys import KeyRefused
+from routing.management.json_command import AnsweringCommand, key_id
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Mapping
+
+    from django.core.management.base import CommandParser
+
+
+class SwitchingCommand(AnsweringCommand):
+    """A subclass gives `switch()`, which raises KeyRefused, and `done`, the word for what it did."""
+
+    done = ""
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("id", metavar="ID")
+
+    def switch(self, identifier: uuid.UUID) -> None:
+        raise NotImplementedError
+
+    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        identifier = key_id(options["id"])
+        try:
+            self.switch(identifier)
+        except KeyRefused as refused:
+            raise CommandError(str(refused)) from refused
+        return {"id": str(identifier)}
+
+    def told(self, answer: Mapping[str, Any]) -> str:
+        return f"key {answer['id']} is {self.done}"

@@ -1,0 +1,104 @@
+"""Inference tokens for a person who is logged in: `POST /api/auth/token`, `POST /api/auth/token/revoke`."""
+
+from __future__ import annotations
+
+import codecs
+import logging
+import uuid
+from typing import TYPE_CHECKING, TypeVar, cast
+
+import msgspec
+from rest_framework.response import Response
+
+from relaybatch.db.clock import database_now
+from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.errors import Forbidden, InvalidRequest, Unavailable
+from routing import openapi
+from routing.credentials.session_authentication import LoggedIn, read_body
+from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint, revoke_token, revoke_tokens_of
+from routing.durations import parse_duration
+from routing.secrets.encryption import SecretError
+
+if TYPE_CHECKING:
+    from rest_framework.request import Request
+
+    from routing.models import Project, User
+
+logger = logging.getLogger(__name__)
+
+B = TypeVar("B", bound=msgspec.Struct)
+
+
+class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`project`: its name. `ttl`: seconds, or a span as `30m`."""
+
+    project: str | None = None
+    ttl: int | str | None = None
+
+
+class Unwanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One token, or all without a `jti`; null is none of both, lest a slip revoke everything."""
+
+    jti: uuid.UUID | msgspec.UnsetType = msgspec.UNSET
+
+
+class TokenCreate(WrongMethodsFirst):
+    authentication_classes = [LoggedIn]
+
+    @openapi.MINT
+    def post(self, request: Request) -> Response:
+        user = cast("User", request.user)
+        wanted = _body(request, Wanted)
+        project = _own_project(user, wanted.project)
+        try:
+            minted = mint(user, project=project, ttl_seconds=_seconds(wanted.ttl), now=database_now())
+        except TokenRefused as refused:
+            raise InvalidRequest(str(refused)) from refused
+        except SecretError as error:
+            logger.exception("no token can be signed")
+            raise Unavailable("no token can be signed now: an operator has to mend the master key") from error
+        return Response(minted.as_answer() | {"project": project.name}, headers={"Cache-Control": "no-store"})
+
+
+class TokenRevoke(WrongMethodsFirst):
+    authentication_classes = [LoggedIn]
+
+    @openapi.REVOKE
+    def post(self, request: Request) -> Response:
+        user = cast("User", request.user)
+        unwanted = _body(request, Unwanted)
+        if isinstance(unwanted.jti, uuid.UUID):
+            revoked = revoke_token(jti=unwanted.jti, user=user, now=database_now())
+        else:
+            revoked = revoke_tokens_of(user, now=database_now())
+        return Response({"revoked": revoked})
+
+
+def _body(request: Request, form: type[B]) -> B:
+    """An empty body is `{}`."""
+    try:
+        body = read_body(request._request).removeprefix(codecs.BOM_UTF8)
+        return msgspec.json.decode(body or b"{}", type=form)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"the body: {error}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidRequest("the body is no JSON object", code="invalid_json") from error
+
+
+def _own_project(user: User, name: str | None) -> Project:
+    if user.project is None:
+        raise Forbidden("you have no project: ask an operator for one")
+    if name not in (None, user.project.name):
+        raise Forbidden("you may only have tokens of your own project")
+    return user.project
+
+
+def _seconds(ttl: int | str | None) -> int:
+    if ttl is None:
+        return DEFAULT_TTL_SECONDS
+    if isinstance(ttl, int):
+        return ttl
+    try:
+        return int(parse_duration(ttl).total_seconds())
+    except ValueError as error:
+        raise InvalidRequest(f"ttl: {error}", param="ttl") from error

@@ -1,0 +1,45 @@
+"""`python -m tests.chaos`, which is `make chaos`: harms a deployment of its own, and checks what is guaranteed.
+
+Touches neither the configured database nor Redis. Exit code 1 when a guarantee did not hold (docs/guarantees.md).
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+
+from relaybatch.output import write_line
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.shutdown import Interruption, Stopped
+
+
+def main() -> int:
+    options = _parser().parse_args()
+    seed = options.seed if options.seed is not None else random.randrange(1_000_000)
+    from tests.chaos import report
+    from tests.chaos.run import run_chaos
+
+    interruption = Interruption()
+    interruption.listen()
+    try:
+        told = run_chaos(seconds=options.seconds, seed=seed, interruption=interruption)
+    except QuickstartError as problem:
+        write_line(sys.stderr, str(problem))
+        return 1
+    except Stopped:
+        return 130
+    write_line(sys.stdout, report.as_json(told) if options.json else report.as_text(told))
+    return 1 if told.findings.violations else 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=120.0)
+    parser.add_argument("--seed", type=int, help="what is done in which order; printed, random by default")
+    parser.add_argument("--json", action="store_true", help="one line on stdout")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""What is left when all is quiet: rows, files, the upstream's memory, and how these belong together."""
+
+from __future__ import annotations
+
+import uuid
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from psycopg.rows import class_row
+
+from tests.chaos.deployment.upstream_responses import FIRST_INPUT
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    import psycopg
+
+    from tests.chaos.checks.live_checks import FinalItem
+    from tests.chaos.deployment.deployment import Place
+    from tests.chaos.deployment.upstream import Served
+    from tests.chaos.submitted import Order
+
+_BATCHES = """
+SELECT id, dialect, total_items, max_attempts, ended_at IS NOT NULL AS ended, deleted_at IS NOT NULL AS deleted,
+    final_counts, metadata
+FROM batches_batch
+"""
+_EVENTS = """
+SELECT batch_id, item_idx AS idx, attempt, late, status, error_kind, keys_tried, input, output, cost_nanos
+FROM usage_usageevent
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRow:
+    id: uuid.UUID
+    dialect: str
+    total_items: int
+    max_attempts: int
+    ended: bool
+    deleted: bool
+    final_counts: dict[str, int] | None
+    metadata: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    batch_id: uuid.UUID
+    idx: int
+    attempt: int
+    late: bool
+    status: int
+    error_kind: str
+    keys_tried: int
+    input: int | None
+    output: int | None
+    cost_nanos: int | None
+
+    @property
+    def answer_number(self) -> int | None:
+        """Which answer of the upstream its tokens are from; None when it has none, or none are known."""
+        return self.input - FIRST_INPUT if self.input else None
+
+    @property
+    def is_refusal(self) -> bool:
+        """Of our host key, as it is taken to be."""
+        return self.error_kind == "upstream_status" and self.status in (401, 403)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`items`: also those of deleted batches. `events` and `served` by item; the upstream's by number as well."""
+
+    batches: Mapping[uuid.UUID, BatchRow]
+    items: Sequence[FinalItem]
+    events: Mapping[tuple[uuid.UUID, int], list[Event]]
+    served: Mapping[uuid.UUID, list[Served]]
+    answers: Sequence[Served] = field(repr=False)
+    orders: Sequence[Order] = field(repr=False)
+    strangers: int = 0
+    """Requests of items that nobody knows."""
+
+    def events_of(self, item: FinalItem) -> list[Event]:
+        return self.events.get((item.batch_id, item.idx), [])
+
+    def served_to(self, item: FinalItem) -> list[Served]:
+        return self.served.get(item.id, [])
+
+
+def gather(
+    place: Place,
+    database: psycopg.Connection[Any],
+    *,
+    finals: Mapping[uuid.UUID, FinalItem],
+    orders: Sequence[Order],
+) -> Evidence:
+    with database.cursor(row_factory=class_row(BatchRow)) as cursor:
+        batches = {batch.id: batch for batch in cursor.execute(_BATCHES).fetchall()}
+    events: dict[tuple[uuid.UUID, int], list[Event]] = defaultdict(list)
+    with database.cursor(row_factory=class_row(Event)) as event_cursor:
+        for event in event_cursor.execute(_EVENTS).fetchall():
+            events[event.batch_id, event.idx].append(event)
+    answers = list(place.upstream.served)
+    served: dict[uuid.UUID, list[Served]] = defaultdict(list)
+    for one in answers:
+        served[uuid.UUID(one.item)].append(one)
+    return Evidence(
+        batches=batches,
+        items=list(finals.values()),
+        events=events,
+        served=served,
+        answers=answers,
+        orders=orders,
+        strangers=len(served.keys() - finals.keys()),
+    )

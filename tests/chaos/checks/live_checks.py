@@ -1,0 +1,202 @@
+"""The watch: from the first batch to the last, what must hold at every moment is looked at, by HTTP and by SQL."""
+
+from __future__ import annotations
+
+import json
+import random
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg.rows import class_row
+
+if TYPE_CHECKING:
+    import uuid
+    from collections.abc import Sequence
+
+    from tests.chaos.checks.findings import Findings
+    from tests.chaos.deployment.deployment import Place
+    from tests.chaos.deployment.web import Web
+    from tests.chaos.submitted import Order
+
+ADD_UP = "counts add up to the items, at every poll"
+ONE_INSTANT = "counts and items of one answer are of one instant"
+ONCE_FINAL = "a final state never changes"
+ONE_BATCH = "one Idempotency-Key, one batch"
+LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.05
+
+_COUNTS = """
+SELECT b.id, b.total_items, b.max_attempts, b.ended_at IS NOT NULL, b.final_counts,
+    (SELECT jsonb_object_agg(state, n) FROM (
+        SELECT state, count(*) AS n FROM batches_batchitem WHERE batch_id = b.id GROUP BY state) AS c),
+    EXISTS (SELECT FROM batches_batchitem WHERE batch_id = b.id AND state IN ('available', 'running'))
+FROM batches_batch b WHERE b.deleted_at IS NULL
+"""
+_FINAL_ITEMS = """
+SELECT id, batch_id, idx, custom_id, state, attempt, excused, claim_no, error_code, response_length,
+    extract(epoch FROM finished_at)::text AS finished_at
+FROM batches_batchitem WHERE finished_at IS NOT NULL
+"""
+_SESSIONS = """
+SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'chaos'
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class FinalItem:
+    id: uuid.UUID
+    batch_id: uuid.UUID
+    idx: int
+    custom_id: str | None
+    state: str
+    attempt: int
+    excused: int
+    claim_no: int
+    error_code: str
+    response_length: int | None
+    finished_at: str
+
+
+class Watching:
+    """`finals`: every final item that was ever seen, also of batches that are gone. `open_items`: at the last look."""
+
+    def __init__(self, place: Place, web: Web, findings: Findings, *, seed: int) -> None:
+        self.finals: dict[uuid.UUID, FinalItem] = {}
+        self.open_items = 0
+        self.most_sessions = 0
+        self.most_attempts: dict[uuid.UUID, int] = {}
+        self.orders: Sequence[Order] = ()
+        self._place = place
+        self._web = web
+        self._findings = findings
+        self._chance = random.Random(f"watching {seed}")
+        self._ended: set[uuid.UUID] = set()
+        self._failed: set[uuid.UUID] = set()
+        self._final_of: dict[uuid.UUID, int] = {}
+        self._total_of: dict[uuid.UUID, int] = {}
+        self._shown: dict[uuid.UUID, dict[int, str]] = {}
+        self._stop = threading.Event()
+        self._threads = [
+            threading.Thread(target=run, name="watch", daemon=True) for run in (self._look, self._poll)
+        ]
+
+    def start(self, orders: Sequence[Order]) -> None:
+        self.orders = orders
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """A last look at the rows is taken first."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def has_ended(self, order: Order) -> bool:
+        return bool(order.public_id) and order.row_id in self._ended
+
+    def has_failed(self, order: Order) -> bool:
+        """It has ended, with failed items."""
+        return self.has_ended(order) and order.row_id in self._failed
+
+    def may_be_deleted(self, order: Order) -> bool:
+        """It has ended, and all of its items were seen so."""
+        if not self.has_ended(order):
+            return False
+        batch = order.row_id
+        return self._final_of.get(batch, 0) == self._total_of[batch]
+
+    def look_at_answer(self, order: Order, public_id: str) -> None:
+        if order.idempotency_key and order.public_id:
+            other = public_id != order.public_id
+            self._findings.look(
+                ONE_BATCH, *([f"{order.tag}: {order.public_id}, {public_id}"] if other else [])
+            )
+
+    def _look(self) -> None:
+        database: psycopg.Connection[Any] | None = None
+        while True:
+            over = self._stop.wait(LOOK_SECONDS)
+            try:
+                database = database or self._place.database(seconds=2)
+                self._look_at_counts(database)
+                self._look_at_finals(database)
+            except psycopg.OperationalError:
+                database = None
+            if over:
+                break
+        if database:
+            database.close()
+
+    def _look_at_counts(self, database: psycopg.Connection[Any]) -> None:
+        open_items = 0
+        for batch, total, most_attempts, ended, final_counts, counts, is_open in database.execute(
+            _COUNTS
+        ).fetchall():
+            counts = counts or {}
+            wrong = sum(counts.values()) != total or (ended and (final_counts != counts or is_open))
+            told = f"batch {batch}: {counts} of {total}, final {final_counts}"
+            self._findings.look(ADD_UP, *([told] if wrong else []))
+            self._total_of[batch], self.most_attempts[batch] = total, most_attempts
+            open_items += counts.get("available", 0) + counts.get("running", 0)
+            if ended:
+                self._ended.add(batch)
+            if counts.get("discarded"):
+                self._failed.add(batch)
+        self.open_items = open_items
+        row = database.execute(_SESSIONS).fetchone()
+        self.most_sessions = max(self.most_sessions, row[0] if row else 0)
+
+    def _look_at_finals(self, database: psycopg.Connection[Any]) -> None:
+        with database.cursor(row_factory=class_row(FinalItem)) as cursor:
+            items = cursor.execute(_FINAL_ITEMS).fetchall()
+        for item in items:
+            seen = self.finals.setdefault(item.id, item)
+            if seen is item:
+                self._final_of[item.batch_id] = self._final_of.get(item.batch_id, 0) + 1
+            self._findings.look(ONCE_FINAL, *([f"{seen} became {item}"] if seen != item else []))
+
+    def _poll(self) -> None:
+        while not self._stop.wait(POLL_SECONDS):
+            known = [order for order in self.orders if order.public_id and not order.deleted]
+            if known:
+                self._poll_one(self._chance.choice(known[-60:]))
+
+    def _poll_one(self, order: Order) -> None:
+        reply = self._web.call(self._chance, "GET", f"{order.path}/{order.public_id}", owner=order.owner)
+        if reply is None or reply.status != 200:
+            return
+        shown = json.loads(reply.body)
+        counts, total = _shown_counts(order, shown)
+        told = f"{order.dialect} {order.public_id}: shows {counts} of {total}"
+        self._findings.look(
+            ADD_UP, *([told] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else [])
+        )
+        if order.dialect == "relay":
+            self._compare_items(order, shown)
+
+    def _compare_items(self, order: Order, shown: dict[str, Any]) -> None:
+        seen = self._shown.setdefault(order.row_id, {})
+        now = {item["idx"]: item["state"] for item in shown["items"]}
+        if sorted(now) != list(range(len(order.hashes))):
+            self._findings.look(ADD_UP, f"{order.public_id}: shows items {sorted(now)}")
+        counted = Counter(now.values())
+        told = f"{order.public_id}: shows {shown['counts']} beside items that are {dict(counted)}"
+        self._findings.look(ONE_INSTANT, *([told] if shown["counts"] != counted else []))
+        changed = [
+            f"{order.public_id}[{idx}]: {was} became {now.get(idx)}"
+            for idx, was in seen.items()
+            if now.get(idx) != was
+        ]
+        self._findings.look(ONCE_FINAL, *changed)
+        seen.update((idx, state) for idx, state in now.items() if state not in ("available", "running"))
+
+
+def _shown_counts(order: Order, shown: dict[str, Any]) -> tuple[dict[str, int], int]:
+    """In Relay's the items are counted besides; in chat's, OpenAI's own three are left out."""
+    if order.dialect == "relay":
+        return shown["counts"], shown["TotalItems"]
+    names = ("processing", "succeeded", "errored", "canceled", "expired")
+    return {name: shown["request_counts"][name] for name in names}, len(order.hashes)

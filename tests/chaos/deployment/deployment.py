@@ -1,0 +1,189 @@
+"""Where the chaos happens: servers, an upstream and processes of its own, in a folder of its own."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import http.client
+import json
+import os
+import secrets
+import shutil
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from relaybatch.quickstart import procfile
+from relaybatch.quickstart.demo.commands import output_of
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.processes import free_port
+from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
+from tests.chaos.deployment.catalog import OWNERS, catalog
+from tests.chaos.deployment.service import Service
+from tests.chaos.deployment.upstream import Upstream
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from relaybatch.quickstart.shutdown import Interruption
+
+ROOT = Path(__file__).resolve().parents[3]
+OF_A_DEPLOYMENT = (
+    *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
+)
+"""The caller's own settings must not reach this deployment."""
+LOST_SECONDS = 3
+ITEM_SECONDS = 6
+GRACE_SECONDS = 2
+SLOTS = 8
+EACH_KIND = 2
+READY_SECONDS = 60.0
+OUR_NAME = "chaos"
+"""Of our own database sessions, which are spared when all others are cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    key_id: str
+    headers: dict[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    home: Path
+    servers: Servers
+    upstream: Upstream
+    environment: Mapping[str, str] = field(repr=False)
+    credentials: Mapping[str, Credential]
+    services: tuple[Service, ...]
+    web_ports: tuple[int, ...]
+
+    @property
+    def payloads(self) -> Path:
+        return self.home / "payloads"
+
+    def of_kind(self, kind: str) -> list[Service]:
+        return [service for service in self.services if service.kind == kind]
+
+    def database(self, *, seconds: int = 5) -> psycopg.Connection[tuple[object, ...]]:
+        """A session of ours. Raises psycopg's OperationalError while the server is away."""
+        return psycopg.connect(
+            self.servers.database_url, application_name=OUR_NAME, autocommit=True, connect_timeout=seconds
+        )
+
+
+@contextlib.contextmanager
+def open_place(home: Path, *, seed: int, interruption: Interruption) -> Iterator[Place]:
+    """Everything is up and answers. At the end all processes are gone; the folder stays, see `forget`."""
+    with contextlib.ExitStack() as closing:
+        servers = closing.enter_context(private_servers(home, durable=True))
+        upstream = Upstream(seed=seed)
+        upstream.start()
+        closing.callback(upstream.stop)
+        environment = _environment(home, servers)
+        credentials = _prepare(home, upstream, environment, interruption)
+        ports = tuple(free_port() for _ in range(EACH_KIND))
+        services = _services(home, environment, ports)
+        place = Place(home, servers, upstream, environment, credentials, services, ports)
+        closing.callback(_end_all, services)
+        for service in services:
+            service.start()
+        _wait_until_ready(place, interruption)
+        yield place
+
+
+def forget(home: Path) -> None:
+    forget_home(home)
+    shutil.rmtree(home, ignore_errors=True)
+
+
+def _environment(home: Path, servers: Servers) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_DEPLOYMENT)}
+    return kept | {
+        "SECRET_KEY": secrets.token_urlsafe(48),
+        "RELAY_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
+        "ALLOWED_HOSTS": "127.0.0.1",
+        "DATABASE_URL": servers.database_url,
+        "REDIS_URL": servers.redis_url,
+        "RELAY_BATCH_PAYLOAD_DIR": str(home / "payloads"),
+        "RELAY_BATCH_CONCURRENCY": str(SLOTS),
+        "RELAY_WORKER_LOST_S": str(LOST_SECONDS),
+        "RELAY_BATCH_ITEM_TIMEOUT_S": str(ITEM_SECONDS),
+        "RELAY_SHUTDOWN_GRACE_S": str(GRACE_SECONDS),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH') or os.defpath}",
+    }
+
+
+def _prepare(
+    home: Path, upstream: Upstream, environment: Mapping[str, str], interruption: Interruption
+) -> dict[str, Credential]:
+    path = home / "catalog.json"
+    path.write_text(json.dumps(catalog(upstream.ports)))
+    told = output_of(
+        "database",
+        [sys.executable, "-m", "tests.chaos.deployment.prepare", str(path), *OWNERS],
+        root=ROOT,
+        environment=environment,
+        interruption=interruption,
+    )
+    return {
+        owner: Credential(key["id"], {"Authorization": f"Bearer {key['key']}"})
+        for owner, key in json.loads(told).items()
+    }
+
+
+def _services(home: Path, environment: Mapping[str, str], ports: tuple[int, ...]) -> tuple[Service, ...]:
+    (home / "logs").mkdir(exist_ok=True)
+    commands = procfile.commands(ROOT / "Procfile")
+    return tuple(
+        Service(
+            kind,
+            number,
+            command=command,
+            environment={**environment, "GUNICORN_CMD_ARGS": f"--bind=127.0.0.1:{port} --workers=1"},
+            root=ROOT,
+            logs=home / "logs",
+        )
+        for kind, command in commands.items()
+        for number, port in enumerate(ports, start=1)
+    )
+
+
+def _end_all(services: tuple[Service, ...]) -> None:
+    """All are asked first: the slowest decides how long it takes."""
+    for service in services:
+        service.thaw()
+        service.terminate()
+    for service in services:
+        service.end()
+
+
+def _wait_until_ready(place: Place, interruption: Interruption) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not (all(map(_answers, place.web_ports)) and workers_seen(place) == EACH_KIND):
+        dead = [service.name for service in place.services if service.died_by_itself]
+        if dead or time.monotonic() > deadline:
+            raise QuickstartError(
+                f"not ready: {', '.join(dead) or 'it takes too long'}, see {place.home}/logs"
+            )
+        interruption.pause(0.1)
+
+
+def workers_seen(place: Place) -> int:
+    with place.database() as database:
+        return len(database.execute("SELECT id FROM batches_worker").fetchall())
+
+
+def _answers(port: int) -> bool:
+    with (
+        contextlib.suppress(OSError, http.client.HTTPException),
+        contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as client,
+    ):
+        client.request("GET", "/readyz")
+        return client.getresponse().status == 200
+    return False

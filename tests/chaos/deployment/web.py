@@ -1,0 +1,73 @@
+"""Calls to the web processes, and what they answered: every status counted, and a 5xx that has no excuse told."""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+    from tests.chaos.checks.findings import Findings
+    from tests.chaos.deployment.deployment import Place
+
+CALL_SECONDS = 5.0
+NO_5XX = "web answers no 5xx but 503"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    status: int
+    body: bytes = field(repr=False)
+
+
+class Web:
+    """Both web processes, one chosen at random for each call."""
+
+    def __init__(self, place: Place, findings: Findings) -> None:
+        self.statuses: Counter[str] = Counter()
+        self._place = place
+        self._findings = findings
+        self._lock = threading.Lock()
+
+    def call(
+        self,
+        chance: random.Random,
+        method: str,
+        path: str,
+        *,
+        owner: str,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Reply | None:
+        """None: no whole answer came. Whether the call had its effect is then unknown."""
+        port = chance.choice(self._place.web_ports)
+        sent = {**self._place.credentials[owner].headers, **(headers or {})}
+        began = time.monotonic()
+        reply = _exchanged(port, method, path, headers=sent, body=body)
+        with self._lock:
+            self.statuses[str(reply.status) if reply else "no answer"] += 1
+        wrong = reply is not None and reply.status >= 500 and reply.status != 503
+        told = f"{method} {path}: {reply.status} {reply.body[:120]!r}" if wrong and reply else ""
+        self._findings.look(
+            NO_5XX, *([f"{told} (after {time.monotonic() - began:.1f} s)"] if told else []), times=bool(reply)
+        )
+        return reply
+
+
+def _exchanged(
+    port: int, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None
+) -> Reply | None:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=CALL_SECONDS)) as client:
+        try:
+            client.request(method, path, body=body, headers=dict(headers))
+            response = client.getresponse()
+            return Reply(response.status, response.read())
+        except (OSError, http.client.HTTPException):
+            return None

@@ -1,0 +1,96 @@
+"""What is submitted: batches of every dialect, whose items can be told apart by their bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tests.chaos.deployment.catalog import MODELS
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Mapping
+
+DIALECTS = ("relay", "chat", "messages")
+PATHS = {"relay": "/v1/batches", "chat": "/v1/batches", "messages": "/v1/messages/batches"}
+CREATED = {"relay": 202, "chat": 200, "messages": 200}
+SIZES = (1, 1, 2, 5, 10, 20, 40, 80)
+NO_BATCH = uuid.UUID(int=0)
+
+
+@dataclass(slots=True)
+class Order:
+    """A batch that was submitted, or may have been. `tag` is in each of its items, and in nothing else.
+
+    `public_id`: None until a create was answered. `sends`: how often it was posted. `hashes`: SHA-256 of each item's
+    request body.
+    """
+
+    tag: str
+    owner: str
+    dialect: str
+    body: bytes = field(repr=False)
+    hashes: list[bytes] = field(repr=False)
+    idempotency_key: str | None
+    public_id: str | None = None
+    sends: int = 0
+    refused: bool = False
+    cancelled: bool = False
+    deleted: bool = False
+
+    @property
+    def path(self) -> str:
+        return PATHS[self.dialect]
+
+    @property
+    def row_id(self) -> uuid.UUID:
+        """The batch's row; the zero id while none is known."""
+        return uuid.UUID(self.public_id.rpartition("_")[2]) if self.public_id else NO_BATCH
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return {"Idempotency-Key": self.idempotency_key} if self.idempotency_key else {}
+
+
+def new_order(
+    number: int, *, owner: str, dialect: str, chance: random.Random, items: int | None = None
+) -> Order:
+    tag = f"t{number}"
+    count = items or chance.choice(SIZES)
+    shape = _shape(dialect, chance)
+    bodies = [_item(MODELS[shape], f"{tag}-{idx}", chance) for idx in range(count)]
+    key = f"key-{tag}" if chance.random() < 0.7 else None
+    body = _relay(shape, bodies, tag, chance) if dialect == "relay" else _with_custom_ids(bodies, tag)
+    hashes = [hashlib.sha256(one).digest() for one in bodies]
+    return Order(tag=tag, owner=owner, dialect=dialect, body=body, hashes=hashes, idempotency_key=key)
+
+
+def _shape(dialect: str, chance: random.Random) -> str:
+    if dialect == "relay":
+        return chance.choice(list(MODELS))
+    return "openai" if dialect == "chat" else "anthropic"
+
+
+def _item(model: str, text: str, chance: random.Random) -> bytes:
+    """The bytes are ours to the last blank, so that what reaches the upstream can be compared."""
+    padding = " " * chance.randrange(3) + "é\\u0000" * chance.randrange(3)
+    asked = f'"messages": [{{"role": "user", "content": "{text}{padding}"}}], "input":"{text}"'
+    return f'{{ "model":"{model}", {asked} ,"max_tokens": 16, "n": 1.0}}'.encode()
+
+
+def _relay(shape: str, bodies: list[bytes], tag: str, chance: random.Random) -> bytes:
+    parts = [f'"shape": "{shape}"', f'"metadata": {{"tag": "{tag}"}}']
+    if chance.random() < 0.7:
+        parts.append(f'"max_attempts": {chance.choice((1, 2, 3, 5))}')
+    if chance.random() < 0.5:
+        parts.append(f'"on_rate_limit": "{chance.choice(("wait", "fail"))}"')
+    if chance.random() < 0.1:
+        parts.append('"expires_in_seconds": 60')
+    return f'{{{", ".join(parts)}, "requests": ['.encode() + b",".join(bodies) + b"]}"
+
+
+def _with_custom_ids(bodies: list[bytes], tag: str) -> bytes:
+    items = [f'{{"custom_id": "{tag}-{idx}", "params": '.encode() + b + b"}" for idx, b in enumerate(bodies)]
+    return b'{"requests": [' + b",".join(items) + b"]}"

@@ -1,0 +1,43 @@
+"""The one way to call an upstream: whoever calls, the call is metered."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from routing.upstream.send import send
+from usage.events import draft_event
+from usage.included_usage import why_closed
+
+if TYPE_CHECKING:
+    from routing.credentials.recheck import Standing
+    from routing.upstream.call import Call, Outcome
+    from routing.upstream.failures import Failure
+    from usage.events import Attempt, EventDraft
+
+
+@dataclass(frozen=True, slots=True)
+class Metered:
+    """What came of a call, and its usage event: not saved yet, that is for the transaction that settles it."""
+
+    outcome: Outcome
+    event: EventDraft
+
+
+def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
+    """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance has ended.
+
+    `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
+    only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
+    """
+    outcome = send(call, refusal=lambda: _refusal(call, standing))
+    target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
+    outcome = replace(outcome, target=target)
+    duration_ms = int((time.monotonic() - started) * 1000)
+    event = draft_event(caller=call.caller, outcome=outcome, attempt=attempt, duration_ms=duration_ms)
+    return Metered(outcome=outcome, event=event)
+
+
+def _refusal(call: Call, standing: Standing) -> Failure | None:
+    return why_closed(project_id=call.caller.project_id, allowance=standing.allowance)

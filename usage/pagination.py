@@ -1,0 +1,40 @@
+"""Events page by page, newest first: each page begins after the last event of the one before."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from usage.queries import PAGE_MOST, Cursor
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from usage.models import UsageEvent, UsageEventQuerySet
+    from usage.queries import EventsQuery
+
+
+def one_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[UsageEvent], str | None]:
+    """The events, and the cursor of the next page, None on the last. Events added meanwhile come before it."""
+    limit = query.limit or PAGE_MOST
+    matching = events.matching(query.filter).newest_first()
+    if query.cursor:
+        matching = matching.older_than(at=query.cursor.at, event_id=query.cursor.id)
+    found = list(matching[: limit + 1])
+    page = found[:limit]
+    return page, _after(page[-1]).encoded() if len(found) > limit else None
+
+
+def all_pages(events: UsageEventQuerySet, *, query: EventsQuery) -> Iterator[list[UsageEvent]]:
+    """Short queries instead of one long cursor, which would hold a snapshot as long as its slowest reader."""
+    more = True
+    while more:
+        page, next_cursor = one_page(events, query=query)
+        yield page
+        more = next_cursor is not None
+        if more:
+            query = replace(query, cursor=_after(page[-1]))
+
+
+def _after(event: UsageEvent) -> Cursor:
+    return Cursor(at=event.at, id=event.id)

@@ -1,0 +1,190 @@
+"""Which events a caller asks for: the query parameters of the usage routes as values."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import uuid
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from relaybatch.http.query_params import Parameters, bad_value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from django.http import HttpRequest
+
+# Parameter -> column. `batch_id` is the id that the batch's own dialect shows.
+NAMES = {
+    "source": "source",
+    "batch_id": "public_batch_id",
+    "model": "model",
+    "provider": "provider",
+    "host": "host",
+    "policy": "policy",
+    "project": "project",
+    "team": "team",
+    "principal_id": "principal_id",
+    "credential_id": "credential_id",
+    "error_kind": "error_kind",
+}
+# What summaries and series can be grouped by.
+GROUPS = NAMES | {"status": "status"}
+SOURCES = ("batch", "live")
+STATUS_CLASSES = {f"{digit}xx": digit for digit in range(6)}
+FILTERS = (*NAMES, "status", "status_class", "since", "from", "to")
+REPORT_WINDOW = timedelta(days=30)
+PAGE = 100
+PAGE_MOST = 1000
+POINTS_MOST = 2000
+# Interval -> its length, and how far back a series goes when nothing is said.
+INTERVALS = {
+    "1m": (timedelta(minutes=1), timedelta(days=1)),
+    "1h": (timedelta(hours=1), REPORT_WINDOW),
+    "1d": (timedelta(days=1), REPORT_WINDOW),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """`columns`: the values that each column may have. `start` is included, `end` is not; None = open."""
+
+    columns: Mapping[str, tuple[str, ...]]
+    statuses: tuple[int, ...] = ()
+    status_classes: tuple[int, ...] = ()
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """The last event of a page: the next one begins after it."""
+
+    at: datetime
+    id: uuid.UUID
+
+    def encoded(self) -> str:
+        packed = f"{self.at.astimezone(UTC):%Y%m%d%H%M%S%f}{self.id.hex}"
+        return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventsQuery:
+    """`limit` None: all of them, as a stream of CSV."""
+
+    filter: EventFilter
+    limit: int | None
+    cursor: Cursor | None
+    as_csv: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportQuery:
+    """`groups`: names from `GROUPS`. `start` and `end` are what the answer says; `interval` is a series' alone."""
+
+    filter: EventFilter
+    groups: tuple[str, ...]
+    start: datetime | None
+    end: datetime
+    interval: str = ""
+
+
+def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
+    """All time unless the query says otherwise: pages make it cheap."""
+    query = Parameters(request, known=(*FILTERS, "limit", "cursor", "format"))
+    as_csv = query.choice("format", default=_accepted_format(request), among=("json", "csv")) == "csv"
+    paged = query.text("limit") is not None or not as_csv
+    limit = query.number("limit", default=PAGE, minimum=1, maximum=PAGE_MOST) if paged else None
+    cursor = query.text("cursor")
+    return EventsQuery(
+        filter=_filter(query, now=now, window=None),
+        limit=limit,
+        cursor=None if cursor is None else _cursor(cursor),
+        as_csv=as_csv,
+    )
+
+
+def summary_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
+    """The last 30 days unless the query says otherwise; of named batches all time."""
+    query = Parameters(request, known=(*FILTERS, "group_by"))
+    window = None if query.words("batch_id") else REPORT_WINDOW
+    wanted = _filter(query, now=now, window=window)
+    return ReportQuery(
+        filter=wanted, groups=_groups(query), start=wanted.start, end=_shown_end(wanted, now=now)
+    )
+
+
+def series_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
+    query = Parameters(request, known=(*FILTERS, "group_by", "interval"))
+    interval = query.choice("interval", default="1h", among=INTERVALS)
+    length, window = INTERVALS[interval]
+    wanted = _filter(query, now=now, window=window)
+    end = _shown_end(wanted, now=now)
+    if wanted.start is not None and (end - wanted.start) / length > POINTS_MOST:
+        raise bad_value(
+            "interval", f"a longer one, or a shorter time: at most {POINTS_MOST} points of {interval}"
+        )
+    return ReportQuery(filter=wanted, groups=_groups(query), start=wanted.start, end=end, interval=interval)
+
+
+def _filter(query: Parameters, *, now: datetime, window: timedelta | None) -> EventFilter:
+    columns = {column: query.words(name) for name, column in NAMES.items() if name != "source"}
+    columns["source"] = query.choices("source", among=SOURCES)
+    classes = query.choices("status_class", among=STATUS_CLASSES)
+    start, end = _times(query, now=now, window=window)
+    return EventFilter(
+        columns={column: values for column, values in columns.items() if values},
+        statuses=query.numbers("status", maximum=999),
+        status_classes=tuple(STATUS_CLASSES[name] for name in classes),
+        start=start,
+        end=end,
+    )
+
+
+def _times(
+    query: Parameters, *, now: datetime, window: timedelta | None
+) -> tuple[datetime | None, datetime | None]:
+    span, start, end = query.span("since"), query.time("from"), query.time("to")
+    if span is not None and start is not None:
+        raise bad_value("since", "either since or from, not both")
+    if span is None and start is None:
+        span, origin = window, end or now
+    else:
+        origin = now
+    if span is not None:
+        start = _back(origin, span)
+    if start is not None and end is not None and start >= end:
+        raise bad_value("to", "a time after the beginning")
+    return start, end
+
+
+def _back(origin: datetime, span: timedelta) -> datetime:
+    try:
+        return origin - span
+    except OverflowError:
+        raise bad_value("since", "a span within the calendar") from None
+
+
+def _shown_end(wanted: EventFilter, *, now: datetime) -> datetime:
+    """Without `to` nothing is cut off: an event may be a little newer than this machine's clock."""
+    return wanted.end or max(now, wanted.start or now)
+
+
+def _groups(query: Parameters) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(query.choices("group_by", among=GROUPS)))
+
+
+def _accepted_format(request: HttpRequest) -> str:
+    accept = request.headers.get("accept", "").lower()
+    return "csv" if "text/csv" in accept and "application/json" not in accept else "json"
+
+
+def _cursor(raw: str) -> Cursor:
+    try:
+        packed = base64.b64decode(raw + "=" * (-len(raw) % 4), altchars=b"-_", validate=True).decode("ascii")
+        at = datetime.strptime(packed[:20], "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
+        return Cursor(at=at, id=uuid.UUID(hex=packed[20:]))
+    except (ValueError, binascii.Error):
+        raise bad_value("cursor", "the next_cursor of an earlier answer") from None
