@@ -76,7 +76,7 @@ class Place:
     @property
     def catalog(self) -> SimpleNamespace:
         """Made when first asked for: its rows need the settings, and those need the servers."""
-        from tests.catalog import make_catalog
+        from tests.support.rows.catalog import make_catalog
 
         if not self._catalog:
             self._catalog.append(make_catalog(self.upstream.url))

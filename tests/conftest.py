@@ -9,8 +9,8 @@ import os
 import django
 import pytest
 
-from tests.run_environment import RunEnvironment
-from tests.upstream import upstream
+from tests.support.run.run_environment import RunEnvironment
+from tests.support.upstream.upstream import upstream
 
 __all__ = ["upstream"]  # fixtures that any test may ask for
 
@@ -18,7 +18,7 @@ _run = RunEnvironment.prepare()
 os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
 django.setup()
 
-from tests.emptying import empty_quickly  # noqa: E402 -- imports models
+from tests.support.run.truncate_tables import empty_quickly  # noqa: E402 -- imports models
 
 empty_quickly()
 

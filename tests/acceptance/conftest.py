@@ -6,17 +6,17 @@ import pytest
 import redis
 from django.conf import settings
 
-from tests.catalog import make_catalog
-from tests.deployment import Deployment
-from tests.web import web_process
+from tests.support.rows.catalog import make_catalog
+from tests.support.servers.deployment import Deployment
+from tests.support.servers.web import web_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
     from types import SimpleNamespace
 
-    from tests.upstream import Upstream
-    from tests.web import Web
+    from tests.support.servers.web import Web
+    from tests.support.upstream.upstream import Upstream
 
 
 @pytest.fixture

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.models import User
-from tests.admin import ANSWER, make_world
-from tests.browser import INSTALLED, browser
-from tests.deployment import wait_until
-from tests.web import web_process
+from tests.support.rows.admin_rows import ANSWER, make_world
+from tests.support.servers.browser import INSTALLED, browser
+from tests.support.servers.deployment import wait_until
+from tests.support.servers.web import web_process
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from tests.browser import Browser
+    from tests.support.servers.browser import Browser
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -11,19 +11,19 @@ import anthropic
 import pytest
 
 from batches.models import Batch
-from tests import upstream_answers as answers
-from tests.collections import MESSAGES
-from tests.cutting_proxy import CuttingProxy
-from tests.deployment import wait_until
-from tests.prompted import ODD, answer
+from tests.support.calls.collections import MESSAGES
+from tests.support.proxies.cutting_proxy import CuttingProxy
+from tests.support.servers.deployment import wait_until
+from tests.support.upstream import upstream_responses as answers
+from tests.support.upstream.prompted_responses import ODD, answer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import SimpleNamespace
 
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
-    from tests.web import Web
+    from tests.support.servers.deployment import Deployment
+    from tests.support.servers.web import Web
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -11,17 +11,17 @@ import pytest
 from openai.types import Batch
 
 from batches.models import Batch as BatchRow
-from tests import upstream_answers as answers
-from tests.collections import CHAT
-from tests.cutting_proxy import CuttingProxy
+from tests.support.calls.collections import CHAT
+from tests.support.proxies.cutting_proxy import CuttingProxy
+from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import SimpleNamespace
 
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
-    from tests.web import Web
+    from tests.support.servers.deployment import Deployment
+    from tests.support.servers.web import Web
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.models import BatchItem
-from tests import upstream_answers as answers
-from tests.database_proxy import DatabaseProxy
-from tests.deployment import Deployment, wait_for_end, wait_until
-from tests.submissions import chat_body, submit
-from tests.web import web_process
+from tests.support.proxies.database_proxy import DatabaseProxy
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import Deployment, wait_for_end, wait_until
+from tests.support.servers.web import web_process
+from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
     from types import SimpleNamespace
 
-    from tests.deployment import Process
-    from tests.upstream import Upstream
+    from tests.support.servers.deployment import Process
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,17 +17,17 @@ from batches.completion.cancel import cancel_batch
 from batches.models import BatchItem, Worker
 from batches.payloads import open_store
 from routing.failpoints import POINTS
-from tests import upstream_answers as answers
-from tests.deployment import wait_for_end, wait_until
-from tests.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_for_end, wait_until
+from tests.support.upstream import upstream_responses as answers
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Answer, Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -62,16 +62,16 @@ def variables() -> set[str]:
     read = {
         name for path in ("relaybatch/settings.py", "gunicorn.conf.py") for name in variables_of(ROOT / path)
     }
-    for path in (ROOT / "relaybatch" / "quickstart").glob("*.py"):
+    for path in (ROOT / "relaybatch" / "quickstart").rglob("*.py"):
         read |= set(variables_of(path))
     return (read | set(PROVIDERS_BY_VARIABLE)) - OF_THE_SYSTEM
 
 
 def variables_of(path: Path) -> Iterator[str]:
-    """Names given to `env.…("NAME"`, `addresses.…("NAME"` and `os.environ.get("NAME"`."""
+    """Names given to `env.…("NAME"`, `url_settings.…("NAME"` and `os.environ.get("NAME"`."""
     for call in calls(path):
         function = ast.unparse(call.func)
-        if function.startswith(("env.", "addresses.")) or function == "os.environ.get":
+        if function.startswith(("env.", "url_settings.")) or function == "os.environ.get":
             name = constant(call.args[0])
             if VARIABLE.fullmatch(name):
                 yield name
@@ -101,7 +101,7 @@ def codes_of(path: Path) -> Iterator[str]:
 
 def credential_codes() -> set[str]:
     """`credential_…` with each fault that a key's state can have."""
-    tree = ast.parse((ROOT / "routing" / "credential_states.py").read_text())
+    tree = ast.parse((ROOT / "routing" / "credentials" / "validity.py").read_text())
     fault = next(
         node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "fault"
     )

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.deployment import ROOT, wait_until
+from tests.support.servers.deployment import ROOT, wait_until
 
 COMMAND = [sys.executable, "-m", "tests.chaos", "--json"]
 # Read by Django, and connected to by nobody.

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.models import BatchItem, Worker
-from tests import upstream_answers as answers
-from tests.deployment import wait_for_end, wait_until
-from tests.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_for_end, wait_until
+from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SKEWED = str(Path(__file__).parents[1] / "skewed")
+SKEWED = str(Path(__file__).parents[1] / "support" / "skewed_clock")
 
 
 @pytest.mark.parametrize("seconds", ["300", "-300"])

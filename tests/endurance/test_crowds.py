@@ -16,12 +16,12 @@ from batches.execution.execute import execute_item
 from batches.execution.in_flight import RunningItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
-from tests import upstream_answers as answers
-from tests.catalog import make_caller
-from tests.deployment import wait_for_end, wait_until
-from tests.races import all_at_once
-from tests.submissions import chat_body, submit
-from tests.web import web_process
+from tests.support.rows.catalog import make_caller
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.run.races import all_at_once
+from tests.support.servers.deployment import wait_for_end, wait_until
+from tests.support.servers.web import web_process
+from tests.support.upstream import upstream_responses as answers
 from usage.models import UsageEvent
 from usage.reconcile import compare
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
-    from tests.web import Web
+    from tests.support.servers.deployment import Deployment
+    from tests.support.servers.web import Web
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -13,20 +13,20 @@ import pytest
 from batches.results.results import Selection, results_of
 from routing.models import Binding, Host, HostKey, Model, PolicyHostKey
 from routing.secrets.encryption import encrypt
-from tests.catalog import make_caller
-from tests.deployment import wait_until
-from tests.gate import forget_gate
-from tests.odd_answers import BAD, GOOD, WELL, words_in
-from tests.submissions import chat_body, submit
-from tests.upstream import Upstream
+from tests.support.rows.catalog import make_caller
+from tests.support.rows.gate_state import forget_gate
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_until
+from tests.support.upstream.odd_responses import BAD, GOOD, WELL, words_in
+from tests.support.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Answer, Request
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Answer, Request
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -17,19 +17,19 @@ from batches.models import BatchItem
 from relaybatch.quickstart.servers.servers import PrivateRedis
 from routing.gate import breakers
 from routing.models import Policy, PolicyHostKey
-from tests import upstream_answers as answers
-from tests.catalog import make_caller, make_catalog
-from tests.deployment import wait_for_end, wait_until
-from tests.limits import limit_policy, select_keys
-from tests.submissions import chat_body, submit
+from tests.support.rows.catalog import make_caller, make_catalog
+from tests.support.rows.rate_limits import limit_policy, select_keys
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_for_end, wait_until
+from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Exchange, Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Exchange, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -12,16 +12,16 @@ from batches.execution.claim import claim_item
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from relaybatch.quickstart.servers.servers import PrivateRedis
-from tests.deployment import wait_for_end, wait_until
-from tests.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_for_end, wait_until
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
     from types import SimpleNamespace
 
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

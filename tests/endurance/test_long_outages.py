@@ -20,8 +20,8 @@ from tests.chaos.checks.findings import Findings
 from tests.chaos.deployment.catalog import MODELS
 from tests.chaos.deployment.deployment import Place, forget, open_place
 from tests.chaos.deployment.web import Web
-from tests.deployment import wait_until
-from tests.submissions import chat_body
+from tests.support.rows.submissions import chat_body
+from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from django.db import connection
 
 from batches.models import BatchItem
 from relaybatch.quickstart.servers.servers import PrivateRedis
-from tests import upstream_answers as answers
-from tests.deployment import wait_for_end, wait_until
-from tests.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.servers.deployment import wait_for_end, wait_until
+from tests.support.upstream import upstream_responses as answers
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

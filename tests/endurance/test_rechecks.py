@@ -11,18 +11,18 @@ import pytest
 
 from batches.models import BatchItem
 from routing.models import InferenceToken, RelayKey
-from tests import upstream_answers as answers
-from tests.deployment import ROOT, deployment_environment, wait_for_end, wait_until
-from tests.submissions import chat_body, submit
-from tests.tokens import make_token_caller
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.rows.tokens import make_token_caller
+from tests.support.servers.deployment import ROOT, deployment_environment, wait_for_end, wait_until
+from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
     from datetime import datetime
     from types import SimpleNamespace
 
     from batches.models import Batch
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
+    from tests.support.servers.deployment import Deployment
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -7,11 +7,11 @@ from django.conf import settings
 from django.db import connection
 
 from relaybatch.readiness import READINESS
-from tests.deployment import wait_until
-from tests.gate import forget_gate
-from tests.integration.relay_calls import rows
-from tests.integration.usage_calls import admin_token, caller
-from tests.web import Web, web_process
+from tests.support.calls.relay_calls import rows
+from tests.support.calls.usage_calls import admin_token, caller
+from tests.support.rows.gate_state import forget_gate
+from tests.support.servers.deployment import wait_until
+from tests.support.servers.web import Web, web_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import prompted
+from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from tests.deployment import Deployment
-    from tests.upstream import Upstream
-    from tests.web import Web
+    from tests.support.servers.deployment import Deployment
+    from tests.support.servers.web import Web
+    from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -45,7 +45,7 @@ def environment(
     web: Web, deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> dict[str, str]:
     """What a client needs to know of a running service. Nothing else of ours is in its way."""
-    upstream.handler = prompted.answer
+    upstream.handler = prompted_responses.answer
     deployment.worker()
     deployment.sweeper()
     kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}

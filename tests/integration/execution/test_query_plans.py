@@ -1,0 +1,90 @@
+"""The hot queries read an index, also in a large table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection, transaction
+
+from batches.execution import claim, settle
+from batches.models import BatchItem, item
+from batches.publishing import publish
+from batches.sweeper import sweep
+from relaybatch.ids import uuid7
+from tests.support.rows.catalog import make_caller, make_catalog
+from tests.support.rows.submissions import chat_body, submit
+
+if TYPE_CHECKING:
+    from batches.models import Batch
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def batch() -> Batch:
+    """One batch of 2,000 items among 22,000, with statistics."""
+    catalog = make_catalog("http://127.0.0.1:9")
+    submit(make_caller(catalog), *[chat_body()] * 10_000)
+    submit(catalog, *[chat_body()] * 10_000)
+    batch = submit(catalog, *[chat_body()] * 2_000)
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE batches_batchitem, batches_batch")
+    return batch
+
+
+def plan(statement: str, parameters: dict[str, object]) -> str:
+    """With an index wherever one can serve: whether it pays in a table of this size is not what is asked."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]
+        return "\n".join(row[0] for row in cursor.fetchall())
+
+
+def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
+    row = BatchItem.objects.of(batch).first()
+    assert row
+    plans = {
+        "batches_batchitem_pkey": plan(claim._CLAIM, {"item": row.id, "worker": uuid7()}),
+        "item_in_flight": plan(claim._HELD_BY_THE_DEAD, {"lost": 30, "tried": [], "most": 10}),
+        "item_due": plan(
+            publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
+        ),
+        "item_in_flight on": plan(publish._MARK_LOST, {"queued": 0}),
+        "item_waiting": plan(sweep._SECONDS_TO_NEXT_DUE, {}),
+    }
+    for index, text in plans.items():
+        assert index in text, text
+        assert "Seq Scan on batches_batchitem" not in text, text
+
+
+@pytest.mark.parametrize("settled_share", [0.0, 0.5, 0.99, 1.0])
+def test_whether_another_item_waits_is_read_from_the_end_of_the_index(
+    batch: Batch, settled_share: float
+) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "UPDATE batches_batchitem SET state = 'completed', finished_at = now(), response_length = 2"
+            " WHERE hashtext(id::text) & 1023 < %s",
+            [1024 * settled_share],
+        )
+        cursor.execute("VACUUM ANALYZE batches_batchitem")
+    probe = settle._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
+    text = plan(f"SELECT {probe}", {"owner": batch.owner_id, "batch": batch.id})
+    assert "Backward using item_due" in text, text
+    assert "Filter" not in text, text
+
+
+def test_counts_read_the_indexes_of_those_that_are_open_or_failed(batch: Batch) -> None:
+    text = plan(item._COUNTS.replace("%s", "%(batches)s"), {"batches": [batch.id]})
+    for index in ("item_due", "item_in_flight", "item_failed"):
+        assert index in text, text
+    assert "Seq Scan on batches_batchitem" not in text, text
+
+
+def test_waiting_reasons_and_state_letters_read_an_index_alone(batch: Batch) -> None:
+    waiting = plan(item._WAITING.replace("%s", "%(batches)s"), {"batches": [batch.id]})
+    assert "Index Scan using item_waiting" in waiting, waiting
+    letters = "SELECT string_agg(substr(state, 2, 1), '' ORDER BY idx) FROM batches_batchitem WHERE batch_id = %(id)s"
+    text = plan(letters, {"id": batch.id})
+    assert "Index Only Scan using item_once" in text, text

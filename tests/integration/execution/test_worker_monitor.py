@@ -1,0 +1,43 @@
+"""The watch of a worker goes on with each of its looks, whatever another one meets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from batches.execution.worker_monitor import Watch
+from batches.models import Worker
+from routing.gate import redis as gate_redis
+from routing.gate.liveness import presence
+from tests.support.servers.deployment import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
+    """At every look: with an address that the client refuses, which is no Redis that is away."""
+    settings.REDIS_URL = "nonsense"
+    settings.RELAY_WORKER_LOST_S = 1
+    gate_redis.client.cache_clear()
+    presence._renew()
+    yield
+    gate_redis.client.cache_clear()
+    presence._renew()
+
+
+def test_the_worker_row_is_renewed_while_the_beat_to_redis_breaks_off(beat_that_breaks_off: None) -> None:
+    watch = Watch(slots=1)
+    watch.start()
+    rows = Worker.objects.filter(id=watch.items.worker_id)
+    started = rows.get().seen_at
+    try:
+        wait_until(lambda: rows.get().seen_at > started, lambda: "the row is never renewed", seconds=10)
+    finally:
+        watch.leave()

@@ -1,0 +1,109 @@
+"""Releases that Redis could not be told of, paid at a beat: a few at a time, and without a word on any host key."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from routing.gate import redis as gate_redis
+from routing.gate.liveness import Presence, presence
+from tests.support.calls.admissions import TROUBLE, Gate, rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pytest_django import Settings
+
+    from tests.support.calls.admissions import Entered
+
+ANSWER_SECONDS = 0.1
+_COMMAND = re.compile(rb"(?:^|\r\n)\*\d")
+
+
+def look_at(settings: Settings, port: int) -> None:
+    settings.REDIS_URL = f"redis://127.0.0.1:{port}/0?protocol=2"
+    forget_clients()
+
+
+def forget_clients() -> None:
+    gate_redis.client.cache_clear()
+    gate_redis._script.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def _redis_is_back() -> Iterator[None]:
+    yield
+    forget_clients()
+    presence._renew()
+
+
+def answer_slowly(listener: socket.socket, stop: threading.Event) -> None:
+    connection, _ = listener.accept()
+    with connection:
+        while not stop.is_set() and (asked := connection.recv(65_536)):
+            for _ in _COMMAND.findall(asked):
+                stop.wait(ANSWER_SECONDS)
+                connection.sendall(b"+OK\r\n")
+
+
+@pytest.fixture
+def slow_redis() -> Iterator[int]:
+    stop = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=answer_slowly, args=(listener, stop))
+        thread.start()
+        yield listener.getsockname()[1]
+        stop.set()
+        gate_redis.client(connect_seconds=0.5, answer_seconds=0.5).close()
+        thread.join()
+
+
+def closed_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def leave_untold(settings: Settings, entered: Entered) -> None:
+    url = settings.REDIS_URL
+    look_at(settings, closed_port())
+    entered.leave(TROUBLE)
+    settings.REDIS_URL = url
+    forget_clients()
+
+
+def beat() -> None:
+    presence.beat(clock=lambda: time.monotonic() + 3600)
+
+
+def test_a_failure_that_is_told_late_opens_no_breaker(settings: Settings) -> None:
+    gate = Gate(rules=(rule("concurrency", 1),))
+    leave_untold(settings, gate.enter())
+    assert not gate.passes()
+    beat()
+    assert gate.passes()
+
+
+def test_a_release_that_redis_does_not_take_holds_up_no_other(settings: Settings) -> None:
+    gate = Gate(rules=(rule("concurrency", 1),))
+    entered = gate.enter()
+    presence.owe(plan=b"no plan", call={})
+    leave_untold(settings, entered)
+    beat()
+    assert gate.passes()
+    assert not presence._owed
+
+
+def test_a_beat_pays_what_there_is_time_for(settings: Settings, slow_redis: int) -> None:
+    look_at(settings, slow_redis)
+    indebted = Presence()
+    for _ in range(20):
+        indebted.owe(plan=b"{}", call={})
+    began = time.monotonic()
+    indebted.beat()
+    assert time.monotonic() - began < 1.5
+    assert 10 < len(indebted._owed) < 20

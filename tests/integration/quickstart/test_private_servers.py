@@ -1,0 +1,272 @@
+"""The private PostgreSQL and Redis: started, stopped, killed, found again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.processes import command_line, process_runs
+from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+ROOT = Path(__file__).resolve().parents[3]
+HOLDER = """
+import sys, time
+from pathlib import Path
+from relaybatch.quickstart.servers.servers import private_servers
+with private_servers(Path(sys.argv[1]), durable=False) as servers:
+    print(servers.postgres.pid, servers.redis.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_binaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PG_BIN", raising=False)
+    monkeypatch.delenv("REDIS_SERVER", raising=False)
+
+
+@pytest.fixture(scope="module")
+def used_home() -> Iterator[Path]:
+    """Has a cluster in it: making one takes a second or two, copying it none."""
+    folder = Path(tempfile.mkdtemp(prefix="relaybatch-used-home-"))
+    with private_servers(folder, durable=False):
+        pass
+    yield folder
+    forget_home(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def home(used_home: Path) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix="relaybatch-home-"))
+    subprocess.run(["cp", "-a", f"{used_home}/.", str(folder)], check=True)
+    yield folder
+    forget_home(folder)
+    shutil.rmtree(folder)
+
+
+@pytest.fixture
+def postgres(home: Path) -> Iterator[PrivatePostgres]:
+    server = PrivatePostgres(home, durable=False)
+    yield server
+    server.stop()
+
+
+def wait_until(condition: Callable[[], bool], *, seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited too long"
+        time.sleep(0.02)
+
+
+def answers(url: str) -> bool:
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def data_folder(server: PrivatePostgres) -> Path:
+    with psycopg.connect(server.url) as connection:
+        row = connection.execute("SHOW data_directory").fetchone()
+    assert row is not None
+    return Path(row[0])
+
+
+def test_both_servers_answer_and_are_gone_afterwards(home: Path) -> None:
+    with private_servers(home, durable=False) as servers:
+        assert answers(servers.database_url)
+        with redis.Redis.from_url(servers.redis_url) as client:
+            assert client.ping()
+        pids = (servers.postgres.pid, servers.redis.pid)
+    assert not any(process_runs(pid) for pid in pids)
+    with pytest.raises(psycopg.OperationalError):
+        answers(servers.database_url)
+
+
+def test_a_stranger_without_the_password_is_refused(home: Path) -> None:
+    with private_servers(home, durable=False) as servers:
+        with (
+            redis.Redis(port=servers.redis.port, retry=Retry(NoBackoff(), 0)) as client,
+            pytest.raises(redis.AuthenticationError),
+        ):
+            client.ping()
+        with pytest.raises(psycopg.OperationalError):
+            answers(f"postgresql://postgres:@127.0.0.1:{servers.postgres.port}/postgres")
+
+
+@pytest.mark.parametrize("way_down", ["stop", "kill"])
+def test_a_restart_keeps_port_and_data(postgres: PrivatePostgres, way_down: str) -> None:
+    postgres.start()
+    before = postgres.url
+    with psycopg.connect(before) as connection:
+        connection.execute("CREATE TABLE kept AS SELECT 7 AS value")
+    getattr(postgres, way_down)()
+    postgres.start()
+    assert postgres.url == before
+    with psycopg.connect(before) as connection:
+        assert connection.execute("SELECT value FROM kept").fetchone() == (7,)
+
+
+@pytest.mark.parametrize("way_down", ["stop", "kill"])
+def test_redis_restarts_empty_on_its_port(home: Path, way_down: str) -> None:
+    server = PrivateRedis(home)
+    server.start()
+    try:
+        before = server.url
+        with redis.Redis.from_url(before) as client:
+            client.set("a", "b")
+        getattr(server, way_down)()
+        server.start()
+        assert server.url == before
+        with redis.Redis.from_url(before) as client:
+            assert client.get("a") is None
+    finally:
+        server.stop()
+
+
+def test_a_killed_holder_leaves_no_server(home: Path) -> None:
+    holder = start_holder(home)
+    pids = pids_of(holder)
+    holder.kill()
+    holder.communicate()
+    wait_until(lambda: not any(process_runs(pid) for pid in pids), seconds=5)
+
+
+def test_a_holder_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
+    holder = start_holder(home)
+    pids = pids_of(holder)
+    holder.send_signal(signal.SIGTERM)
+    holder.communicate()
+    wait_until(lambda: not any(process_runs(pid) for pid in pids), seconds=5)
+
+
+def test_a_second_holder_of_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
+    with private_servers(home, durable=False) as servers:
+        with pytest.raises(QuickstartError, match="RELAYBATCH_HOME"), private_servers(home, durable=False):
+            pass
+        assert answers(servers.database_url)
+
+
+@pytest.mark.parametrize("content", ["", "{pid}\n/somewhere\n", "not a number\n", "999999999\n"])
+def test_a_stale_pid_file_is_no_obstacle(postgres: PrivatePostgres, content: str) -> None:
+    postgres.start()
+    pid_file = data_folder(postgres) / "postmaster.pid"
+    postgres.kill()
+    stranger = subprocess.Popen(["sleep", "60"])
+    try:
+        pid_file.write_text(content.format(pid=stranger.pid))
+        postgres.start()
+        assert answers(postgres.url)
+        assert stranger.poll() is None
+    finally:
+        stranger.kill()
+        stranger.wait()
+
+
+def test_a_live_server_left_on_the_data_is_ended_first(home: Path) -> None:
+    first, second = PrivatePostgres(home, durable=False), PrivatePostgres(home, durable=False)
+    first.start()
+    left = first.pid
+    try:
+        second.start()
+        assert not process_runs(left)
+        assert answers(second.url)
+    finally:
+        second.stop()
+        first.stop()
+
+
+def test_a_half_made_cluster_is_made_anew(postgres: PrivatePostgres) -> None:
+    postgres.start()
+    folder = data_folder(postgres).parent
+    postgres.stop()
+    shutil.rmtree(folder / "data")
+    (folder / "half-made").mkdir()
+    (folder / "half-made" / "PG_VERSION").write_text("18\n")
+    postgres.start()
+    assert answers(postgres.url)
+    assert sorted(path.name for path in folder.iterdir()) == ["data"]
+
+
+def test_data_of_another_version_is_refused_with_the_mend(postgres: PrivatePostgres) -> None:
+    postgres.start()
+    version_file = data_folder(postgres) / "PG_VERSION"
+    postgres.stop()
+    version_file.write_text("15\n")
+    with pytest.raises(QuickstartError, match="PG_BIN"):
+        postgres.start()
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("PG_BIN", "/nonexistent/bin"), ("REDIS_SERVER", "/nonexistent")]
+)
+def test_binaries_that_are_not_there_are_named(
+    home: Path, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(QuickstartError, match=variable), private_servers(home, durable=False):
+        pass
+
+
+def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from relaybatch.quickstart.servers.postgres_home import postgres_binaries
+    from relaybatch.quickstart.servers.private_redis import redis_server
+
+    link = home / "my-redis-server"
+    link.symlink_to(redis_server())
+    monkeypatch.setenv("PG_BIN", str(postgres_binaries()))
+    monkeypatch.setenv("REDIS_SERVER", str(link))
+    with private_servers(home, durable=False) as servers:
+        assert answers(servers.database_url)
+        assert str(link) in command_line(servers.redis.pid)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to lend the server to another account")
+def test_root_s_server_runs_as_another_account_also_from_folders_closed_to_it(home: Path) -> None:
+    closed = home / "closed"
+    closed.mkdir(mode=0o700)
+    inner = closed / "home"
+    try:
+        with private_servers(inner, durable=False) as servers:
+            assert answers(servers.database_url)
+            assert Path(f"/proc/{servers.postgres.pid}").stat().st_uid != 0
+        with private_servers(inner, durable=False) as servers:
+            assert answers(servers.database_url)
+    finally:
+        forget_home(inner)
+
+
+def test_no_secret_is_readable_by_others(home: Path) -> None:
+    with private_servers(home, durable=False):
+        secrets = [home / "postgres.password", home / "redis.conf"]
+        assert [oct(path.stat().st_mode & 0o777) for path in secrets] == ["0o600", "0o600"]
+
+
+def start_holder(home: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+
+
+def pids_of(holder: subprocess.Popen[str]) -> list[int]:
+    assert holder.stdout is not None
+    with contextlib.suppress(ValueError):
+        return [int(word) for word in holder.stdout.readline().split()]
+    raise AssertionError("the holder did not start its servers")

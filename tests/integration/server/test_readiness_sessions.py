@@ -1,0 +1,73 @@
+"""A look's session of PostgreSQL is lent to the process's other threads when it has answered, and only if it works."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+from django.db import connection
+
+from relaybatch.db.connection import SPARE
+from relaybatch.readiness import Strand
+from tests.support.servers.deployment import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from relaybatch.db.connection import Spare
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_other_sessions() -> Iterator[None]:
+    connection.close()
+    yield
+    connection.close()
+
+
+def ask_the_database() -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+    return "ok"
+
+
+def test_what_was_cut_is_lent_to_nobody() -> None:
+    """As of a payload store that hangs after its marker was read from the database, and goes on later."""
+    asked, goes_on = threading.Event(), threading.Event()
+
+    def hang() -> str:
+        word = ask_the_database()
+        asked.set()
+        goes_on.wait()
+        return word
+
+    strand = Strand({"payload_store": hang})
+    answer = strand.ask()["payload_store"]
+    asked.wait()
+    strand.cut()
+    goes_on.set()
+    answer.result()
+    assert ask_the_database() == "ok"
+
+
+def test_what_has_answered_is_lent_before_its_word_is_heard() -> None:
+    """So that the payload store is asked for in the same session. A cut meets nobody who has taken it by then."""
+    goes_on = threading.Event()
+    taken: list[Spare | None] = []
+
+    def wait_and_ask() -> str:
+        goes_on.wait()
+        return ask_the_database()
+
+    strand = Strand({"database": wait_and_ask})
+    answer = strand.ask()["database"]
+    answer.add_done_callback(lambda _: taken.append(SPARE.take(database=connection.settings_dict["NAME"])))
+    answer.add_done_callback(lambda _: strand.cut())
+    goes_on.set()
+    answer.result()
+    wait_until(lambda: len(taken) == 1, lambda: "no answer")
+    assert taken[0] is not None
+    taken[0].raw.execute("SELECT 1")
+    taken[0].raw.close()

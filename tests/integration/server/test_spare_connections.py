@@ -1,0 +1,190 @@
+"""What a thread does not use of the database serves the process's other threads, and then other processes."""
+
+from __future__ import annotations
+
+import contextlib
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from django.db import OperationalError, connection, transaction
+
+from relaybatch.db import connection as spare_connections
+from relaybatch.db.connection import SPARE, SpareConnections, lend_connection
+from relaybatch.db.postgresql.base import DatabaseWrapper, is_full
+from tests.support.servers.deployment import wait_until
+from tests.support.servers.few_connections import account_with, sessions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from django.test import Client
+    from pytest_django import Settings
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """None of another test's, and those of this one stay until they are wanted."""
+    connection.close()
+    monkeypatch.setattr(spare_connections, "MAX_IDLE_SECONDS", 3600.0)
+    monkeypatch.setattr(spare_connections, "CROWDED_SECONDS", 0.0)
+    yield
+    SPARE.close_all()
+
+
+@contextlib.contextmanager
+def threads_of(url: str, count: int) -> Iterator[list[DatabaseWrapper]]:
+    """Each as if it were another thread's, with its connection made."""
+    account = psycopg.conninfo.conninfo_to_dict(url)
+    own = connection.settings_dict | {"USER": account["user"], "PASSWORD": account["password"]}
+    wrappers = [DatabaseWrapper(dict(own), alias="default") for _ in range(count)]
+    try:
+        for wrapper in wrappers:
+            wrapper.ensure_connection()
+        yield wrappers
+    finally:
+        for wrapper in wrappers:
+            wrapper.close()
+        SPARE.close_all()
+
+
+def another(wrapper: DatabaseWrapper) -> DatabaseWrapper:
+    return DatabaseWrapper(dict(wrapper.settings_dict), alias="default")
+
+
+def server_process(wrapper: DatabaseWrapper) -> int:
+    with wrapper.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        return int(cursor.fetchone()[0])
+
+
+def test_what_one_thread_lends_the_next_one_takes() -> None:
+    with account_with(2) as url, threads_of(url, 2) as (first, second):
+        lent = server_process(first)
+        second.close()
+        first.lend()
+        assert server_process(second) == lent
+        assert server_process(first) != lent
+
+
+def test_nothing_is_lent_within_a_transaction() -> None:
+    connection.ensure_connection()
+    with transaction.atomic():
+        lend_connection()  # before its first statement, with which the server's begins
+        assert connection.connection is not None
+        before = server_process(connection)  # type: ignore[arg-type]
+        lend_connection()
+        assert connection.connection is not None
+        assert server_process(connection) == before  # type: ignore[arg-type]
+
+
+def test_nothing_is_held_while_a_client_takes_a_part_of_a_stream(client: Client, settings: Settings) -> None:
+    settings.ROOT_URLCONF = "tests.support.servers.asgi"
+    parts = iter(client.get("/stream").streaming_content)  # type: ignore[attr-defined]
+    assert next(parts)
+    assert connection.connection is None
+    assert next(parts)
+
+
+def test_one_that_was_cut_between_two_requests_is_not_met_by_the_next() -> None:
+    with account_with(2) as url, threads_of(url, 2) as (first, second):
+        cut = server_process(first)
+        second.close()
+        first.close_if_unusable_or_obsolete()  # as Django does after a request
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [cut])
+        assert server_process(second) != cut
+
+
+def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_next() -> None:
+    with account_with(3) as url, threads_of(url, 3) as (first, second, third):
+        lent = server_process(first)
+        second.close()
+        first.lend()
+        third.close()
+        assert server_process(second) != lent
+
+
+def test_a_thread_that_is_refused_waits_for_what_another_lends() -> None:
+    with account_with(1) as url, threads_of(url, 1) as (first,):
+        lent = server_process(first)
+        connection.close()  # the process has this one alone
+        with ThreadPoolExecutor(1) as thread:
+            served = thread.submit(_asked_once, first)
+            wait_until(lambda: SPARE.waiting == 1, lambda: "nobody waits")
+            first.lend()
+            assert served.result() == lent
+
+
+def _asked_once(like: DatabaseWrapper) -> int:
+    second = another(like)
+    try:
+        return server_process(second)
+    finally:
+        second.close()
+
+
+def test_a_server_that_stays_full_is_told_as_an_outage() -> None:
+    with account_with(1) as url, threads_of(url, 1) as (first,):
+        second = another(first)
+        with pytest.raises(OperationalError, match="too many connections"):
+            second.ensure_connection()
+
+
+def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spare_connections, "CROWDED_SECONDS", 3600.0)
+    with account_with(4) as url, threads_of(url, 4) as wrappers:
+        own = SpareConnections()
+        for wrapper in wrappers:
+            own.opened(wrapper.connection)
+        own.refused()
+        for wrapper in wrappers:
+            own.put(wrapper.connection, database="-", checked=True)
+        wait_until(lambda: sessions_of(url) == 2, lambda: f"{sessions_of(url)}")
+        assert not own.may_open()
+        own.close_all()
+
+
+def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spare_connections, "MAX_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(spare_connections, "YIELD_SECONDS", 3600.0)
+    with account_with(2) as url, threads_of(url, 2) as (first, second):
+        own = SpareConnections()
+        own.opened(first.connection)
+        own.opened(second.connection)
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(url)
+        own.put(first.connection, database="-", checked=True)
+        wait_until(lambda: sessions_of(url) == 1, lambda: f"{sessions_of(url)}")
+        psycopg.connect(url).close()
+        own.put(second.connection, database="-", checked=True)
+        assert not own.may_open()
+        assert not second.connection.closed
+        own.close_all()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "FATAL:  sorry, too many clients already",
+        'FATAL:  too many connections for role "relaybatch"',
+        'FATAL:  too many connections for database "relaybatch"',
+        "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "FATAL:  no more connections allowed (max_client_conn)",
+        "FATAL:  MaxClientsInSessionMode: max clients reached",
+    ],
+)
+def test_a_server_without_room_is_known_by_its_words(words: str) -> None:
+    assert is_full(psycopg.OperationalError(f"connection failed: {words}"))
+
+
+@pytest.mark.parametrize(
+    "words", ["Connection refused", 'FATAL:  password authentication failed for user "a"']
+)
+def test_another_refusal_is_not_waited_for(words: str) -> None:
+    assert not is_full(psycopg.OperationalError(f"connection failed: {words}"))

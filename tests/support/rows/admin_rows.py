@@ -1,0 +1,79 @@
+"""Something of everything for the admin to show, with words planted where nobody may see them; and who looks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from django.contrib.auth.models import Group
+from django.test import Client
+from django.utils import timezone
+
+from batches.models import BatchItem, Worker
+from batches.viewer_group import NAME
+from routing.models import Alias, RateLimit, RateLimitRule, User
+from tests.support.rows.catalog import make_catalog
+from tests.support.rows.item_outcomes import complete, discard, end
+from tests.support.rows.submissions import chat_body, submit
+from tests.support.rows.usage_rows import draft, refused
+from usage.ledger import record
+
+if TYPE_CHECKING:
+    from types import SimpleNamespace
+
+HOST_KEY_SECRET = "planted-host-key-secret"
+PROMPT = "planted-prompt"
+ANSWER = "planted-answer"
+UPSTREAM_ERROR = "planted-upstream-error"
+
+
+def make_world() -> SimpleNamespace:
+    """The catalog's rows, `open_batch` (waiting), `ended_batch` (one item completed, one failed) and `worker`."""
+    world = make_catalog("http://127.0.0.1:9", host_key_values=(HOST_KEY_SECRET,), grants=())
+    Alias.objects.create(model=world.models["openai"], pattern="gpt-", wildcard=True)
+    world.rate_limit = RateLimit.objects.create(name="standard")
+    RateLimitRule.objects.create(rate_limit=world.rate_limit, meter="concurrency", amount=3)
+    world.open_batch = submit(world, *[chat_body(PROMPT)] * 3)
+    world.ended_batch = submit(world, *[chat_body(PROMPT)] * 2)
+    complete(world.ended_batch, 0, f'{{"choices": "{ANSWER} <script>alert(1)</script>"}}'.encode())
+    discard(
+        world.ended_batch,
+        1,
+        error_code="upstream_status",
+        error="batch item: upstream status 400",
+        upstream_status=400,
+        upstream_error=UPSTREAM_ERROR.encode(),
+    )
+    end(world.ended_batch)
+    world.items = list(BatchItem.objects.of(world.ended_batch))
+    _record_events(world)
+    now = timezone.now()
+    world.worker = Worker.objects.create(host="here", pid=4711, slots=8, started_at=now, seen_at=now)
+    return world
+
+
+def planted(world: SimpleNamespace) -> tuple[str, ...]:
+    """What no page shows, but that of the payloads."""
+    return (HOST_KEY_SECRET, PROMPT, ANSWER, UPSTREAM_ERROR, world.relay_key_value, world.relay_key.key_hash)
+
+
+def owner() -> Client:
+    return logged_in(User.objects.create_superuser(username="owner"))
+
+
+def viewer(name: str = "viewer") -> Client:
+    user = User.objects.create_user(username=name, is_staff=True)
+    user.groups.add(Group.objects.get(name=NAME))
+    return logged_in(user)
+
+
+def logged_in(user: Any) -> Client:
+    client = Client()
+    client.force_login(user)
+    return client
+
+
+def _record_events(world: SimpleNamespace) -> None:
+    name = world.relay_key.key_hash
+    batch_id = world.ended_batch.id
+    record(draft(owner=name, batch_id=batch_id, project_id=world.project.id))
+    record(draft(owner=name, batch_id=batch_id, project_id=world.project.id, item_idx=1, outcome=refused()))

@@ -1,0 +1,45 @@
+"""An account that may have only so many connections to the test database, as a server with few of them does."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from typing import TYPE_CHECKING
+
+from django.db import connection
+from psycopg.sql import SQL, Identifier
+
+from tests.support.servers.deployment import deployment_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Only what the service does: a superuser's connections are not counted.
+_MAY = SQL("GRANT pg_read_all_data, pg_write_all_data TO {}")
+
+
+@contextlib.contextmanager
+def account_with(connections: int) -> Iterator[str]:
+    """Its `DATABASE_URL`. The processes that use it must have ended before."""
+    name, password = f"few_{secrets.token_hex(4)}", secrets.token_hex(8)
+    role = Identifier(name)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            SQL("CREATE ROLE {} LOGIN PASSWORD {} CONNECTION LIMIT {}").format(role, password, connections)
+        )
+        cursor.execute(_MAY.format(role))
+    owner = connection.settings_dict
+    url = deployment_environment()["DATABASE_URL"]
+    try:
+        yield url.replace(f"//{owner['USER']}:{owner['PASSWORD']}@", f"//{name}:{password}@")
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute(SQL("DROP ROLE {}").format(role))
+
+
+def sessions_of(url: str) -> int:
+    """Of that account, right now."""
+    with connection.cursor() as cursor:
+        name = url.split("//")[1].split(":")[0]
+        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", [name])
+        return int(cursor.fetchone()[0])
