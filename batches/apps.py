@@ -9,10 +9,10 @@ class BatchesConfig(AppConfig):
 
     def ready(self) -> None:
         from batches.checks import check_payload_directory, check_payload_url, check_worker_lost
-        from batches.viewer_group import make_viewers
+        from batches.viewer_group import create_viewer_group
 
         register(check_payload_directory)
         register(check_payload_url)
         register(check_worker_lost)
         # After that of django.contrib.auth, which makes the permissions: it comes earlier in INSTALLED_APPS.
-        post_migrate.connect(make_viewers, sender=self, dispatch_uid="batches.viewer_group")
+        post_migrate.connect(create_viewer_group, sender=self, dispatch_uid="batches.viewer_group")

@@ -11,7 +11,7 @@ from django.core.checks import CheckMessage, Error
 from batches.payloads import PayloadStoreUnavailable, open_store, payload_directory
 
 # A watch thread renews its row every sixth of it, and looks at its items twice a second.
-WORKER_LOST_LEAST_SECONDS = 3
+MIN_WORKER_LOST_SECONDS = 3
 
 
 def check_payload_directory(**_: Any) -> list[CheckMessage]:
@@ -19,11 +19,11 @@ def check_payload_directory(**_: Any) -> list[CheckMessage]:
     directory = payload_directory()
     if directory is None:
         return []
-    there = next(path for path in (directory, *directory.parents) if path.exists())
-    if not there.is_dir():
-        problem = f"{there} is no directory"
-    elif not os.access(there, os.R_OK | os.W_OK | os.X_OK):
-        problem = f"{there} is not writable for this user"
+    existing = next(path for path in (directory, *directory.parents) if path.exists())
+    if not existing.is_dir():
+        problem = f"{existing} is no directory"
+    elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+        problem = f"{existing} is not writable for this user"
     else:
         return []
     name = "RELAY_BATCH_PAYLOAD_URL" if settings.RELAY_BATCH_PAYLOAD_URL else "RELAY_BATCH_PAYLOAD_DIR"
@@ -54,12 +54,12 @@ def check_payload_url(**_: Any) -> list[CheckMessage]:
 
 
 def check_worker_lost(**_: Any) -> list[CheckMessage]:
-    if settings.RELAY_WORKER_LOST_S >= WORKER_LOST_LEAST_SECONDS:
+    if settings.RELAY_WORKER_LOST_S >= MIN_WORKER_LOST_SECONDS:
         return []
     return [
         Error(
             f"RELAY_WORKER_LOST_S is {settings.RELAY_WORKER_LOST_S}: workers that are busy would count as dead",
-            hint=f"Set RELAY_WORKER_LOST_S to {WORKER_LOST_LEAST_SECONDS} or more; 30 is usual.",
+            hint=f"Set RELAY_WORKER_LOST_S to {MIN_WORKER_LOST_SECONDS} or more; 30 is usual.",
             id="batches.E002",
         )
     ]

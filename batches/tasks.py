@@ -14,54 +14,54 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 
 from batches.execution.execute import execute_item
-from batches.execution.worker_monitor import Watch
-from batches.publishing.publish import finish_publishing, publish_soon
+from batches.execution.worker_monitor import WorkerMonitor
+from batches.publishing.publish import drain_publisher, request_publish
 from relaybatch.db.connection import lend_connection
-from relaybatch.db.outage import AWAY, patiently
+from relaybatch.db.outage import DATABASE_UNAVAILABLE, retry_during_outage
 from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
 from routing.checks import require_readable_secrets
 
 logger = logging.getLogger(__name__)
 
-_watches: list[Watch] = []
-_told_to_end, _left = StopSignal(), StopSignal()
+_monitors: list[WorkerMonitor] = []
+_shutdown_requested, _shutdown_finished = StopSignal(), StopSignal()
 
 
 @shared_task(name="batches.run_item", ignore_result=True)
 def run_item(*, item_id: str, **_: Any) -> None:
     """Looks at one item and runs it if it is waiting. Further arguments are of newer publishers: no harm."""
-    items = _watches[-1].items
-    if items.stopping:
+    items = _monitors[-1].items
+    if items.is_stopping:
         return
     try:
-        claim = execute_item(uuid.UUID(item_id), running=items)
+        claim = execute_item(uuid.UUID(item_id), in_flight=items)
     except Exception:
         logger.exception("an item could not be run")
         raise
     finally:
         lend_connection()
     if claim:
-        publish_soon(claim.owner_id)
+        request_publish(claim.owner_id)
 
 
 @worker_init.connect
-def start_watch(**_: Any) -> None:
-    patiently(connection.ensure_connection)
+def start_worker_monitor(**_: Any) -> None:
+    retry_during_outage(connection.ensure_connection)
     try:
         require_readable_secrets()
     except ImproperlyConfigured as error:
         # Celery logs a signal's errors and goes on; this one ends the process.
         raise SystemExit(str(error)) from error
-    watch = Watch(slots=settings.RELAY_BATCH_CONCURRENCY)
-    patiently(watch.start)
-    _watches.append(watch)
-    end_process_after(_told_to_end, seconds=settings.RELAY_SHUTDOWN_GRACE_S + LAST_SECONDS)
-    end_process_after(_left, seconds=LAST_SECONDS)
+    monitor = WorkerMonitor(slots=settings.RELAY_BATCH_CONCURRENCY)
+    retry_during_outage(monitor.start)
+    _monitors.append(monitor)
+    end_process_after(_shutdown_requested, seconds=settings.RELAY_SHUTDOWN_GRACE_S + LAST_SECONDS)
+    end_process_after(_shutdown_finished, seconds=LAST_SECONDS)
     lend_connection()
-    _collect_rarely()
+    _tune_garbage_collection()
 
 
-def _collect_rarely() -> None:
+def _tune_garbage_collection() -> None:
     """What is loaded by now stays, and items leave few cycles: looking through all of it again and again took a fifth
     of the processor's time."""
     gc.collect()
@@ -70,19 +70,19 @@ def _collect_rarely() -> None:
 
 
 @worker_shutting_down.connect
-def take_nothing_new(**_: Any) -> None:
-    _told_to_end.set()
-    for watch in _watches:
-        watch.take_nothing_new()
+def begin_shutdown(**_: Any) -> None:
+    _shutdown_requested.set()
+    for watch in _monitors:
+        watch.begin_shutdown()
 
 
 @worker_shutdown.connect
-def leave(**_: Any) -> None:
+def finish_shutdown(**_: Any) -> None:
     """Nothing runs any more, so that there is no grace to wait for."""
-    _left.set()
-    finish_publishing()
-    for watch in _watches:
+    _shutdown_finished.set()
+    drain_publisher()
+    for watch in _monitors:
         try:
-            watch.leave()
-        except AWAY:
+            watch.deregister()
+        except DATABASE_UNAVAILABLE:
             logger.warning("the worker row stays; the sweeper removes it")

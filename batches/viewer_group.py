@@ -9,8 +9,8 @@ from django.apps import apps as installed_apps
 if TYPE_CHECKING:
     from django.apps.registry import Apps
 
-NAME = "Relaybatch viewers"
-VIEWED = {
+GROUP_NAME = "Relaybatch viewers"
+VIEWABLE_MODELS = {
     "batches": ("batch", "batchitem", "worker"),
     "usage": ("usageevent",),
     "routing": (
@@ -21,17 +21,17 @@ VIEWED = {
 }
 
 
-def make_viewers(*, using: str, apps: Apps = installed_apps, **_: Any) -> None:
+def create_viewer_group(*, using: str, apps: Apps = installed_apps, **_: Any) -> None:
     """Once, after the first migration. What an operator then makes of the group stays."""
     try:
         group_model = apps.get_model("auth", "Group")
         permission_model = apps.get_model("auth", "Permission")
     except LookupError:  # its tables are being taken away
         return
-    group, created = group_model._default_manager.using(using).get_or_create(name=NAME)
+    group, created = group_model._default_manager.using(using).get_or_create(name=GROUP_NAME)
     if created:
         permissions = permission_model._default_manager.using(using)
-        for app_label, models in VIEWED.items():
-            wanted = [f"view_{model}" for model in models]
-            found = permissions.filter(content_type__app_label=app_label, codename__in=wanted)
+        for app_label, models in VIEWABLE_MODELS.items():
+            codenames = [f"view_{model}" for model in models]
+            found = permissions.filter(content_type__app_label=app_label, codename__in=codenames)
             group.permissions.add(*found)

@@ -20,12 +20,12 @@ from batches.dialects.http_response import http_answer
 from batches.dialects.request_context import Asked
 from batches.dialects.response import JSON
 from batches.models import Batch
-from batches.models.public_ids import batch_id_from, public_id
+from batches.models.public_ids import parse_batch_id, public_id
 from batches.openapi import messages as messages_schema
 from batches.submission.accept import accept_batch
-from batches.submission.idempotency import AnsweredEarlier, Idempotency, raise_if_answered
-from batches.submission.resends import Send, digest_of, in_its_turn, resend_count
-from batches.submission.resubmit import read_selection, retry_submission
+from batches.submission.idempotency import Idempotency, ReplayedResponse, raise_if_replayed
+from batches.submission.resends import KeylessRequest, deduplicate, parse_resend_count, request_digest
+from batches.submission.resubmit import build_resubmission, parse_item_filter
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.api_view import WrongMethodsFirst
 from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
@@ -49,27 +49,27 @@ if TYPE_CHECKING:
     from relaybatch.http.errors import ApiError
     from routing.credentials.credential import Credential
 
-_KEY = re.compile(r"[\x21-\x7e]{1,255}")
+_VALID_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
 class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
     dialects: tuple[Dialect, ...] = (RELAY, CHAT)
-    too_large: type[ApiError] = InvalidRequest
+    too_large_error: type[ApiError] = InvalidRequest
 
     def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, AnsweredEarlier):
+        if isinstance(exc, ReplayedResponse):
             return HttpResponse(exc.body, status=exc.status, content_type=JSON)  # type: ignore[return-value]
         return super().handle_exception(exc)
 
-    def dialect_of(self, wire: Wire) -> Dialect:
+    def submitted_dialect(self, wire: Wire) -> Dialect:
         return detected(wire)
 
-    def dialect_listed(self, parameters: Parameters) -> Dialect:
+    def listed_dialect(self, parameters: Parameters) -> Dialect:
         """OpenAI's SDK asks for nothing, and cannot read Relay's: those are listed on demand."""
-        wanted = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
-        return DIALECTS[wanted]
+        name = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
+        return DIALECTS[name]
 
     def get_queryset(self) -> BatchQuerySet:
         visible = Batch.objects.visible_to(self._credential)
@@ -77,95 +77,95 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
 
     @openapi.CREATE
     def create(self, request: Request) -> HttpResponseBase:
-        largest = max(dialect.max_body_bytes() for dialect in self.dialects)
-        with self._received(request, limit_bytes=largest) as (body, repeatable):
+        max_bytes = max(dialect.max_body_bytes() for dialect in self.dialects)
+        with self._receive_creation(request, limit_bytes=max_bytes) as (body, replay_key):
             wire = read_wire(body)
-            dialect = self.dialect_of(wire)
+            dialect = self.submitted_dialect(wire)
             if len(body) > dialect.max_body_bytes():
-                raise body_too_large(self.too_large, limit_bytes=dialect.max_body_bytes())
+                raise body_too_large(self.too_large_error, limit_bytes=dialect.max_body_bytes())
             try:
-                submission = dialect.submission(wire, self._asked)
+                submission = dialect.submission(wire, self._context)
             except RecursionError:  # the interpreter's own limit may be nearer than ours
                 raise too_deep() from None
-            return self._accepted(submission, dialect, repeatable)
+            return self._accept(submission, dialect, replay_key)
 
     @openapi.LIST
     def list(self, request: Request) -> HttpResponseBase:
-        asked = self._asked
-        dialect = self.dialect_listed(asked.parameters)
+        context = self._context
+        dialect = self.listed_dialect(context.parameters)
         owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
         with one_snapshot():
-            answer = dialect.listed(owned, asked)
+            answer = dialect.listed(owned, context)
         return http_answer(answer, request)
 
     @openapi.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         with one_snapshot():
-            batch, dialect = self._batch(batch_id)
-            answer = dialect.shown(batch, self._asked)
+            batch, dialect = self._get_batch(batch_id)
+            answer = dialect.shown(batch, self._context)
         return http_answer(answer, request)
 
     @openapi.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
-        batch, dialect = self._batch(batch_id)
-        return http_answer(dialect.results(batch, self._asked), request)
+        batch, dialect = self._get_batch(batch_id)
+        return http_answer(dialect.results(batch, self._context), request)
 
     @openapi.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
-        cancel_batch(self._batch(batch_id)[0])
+        cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
-            batch, dialect = self._batch(batch_id)
-            answer = dialect.cancelled(batch, self._asked)
+            batch, dialect = self._get_batch(batch_id)
+            answer = dialect.cancelled(batch, self._context)
         return http_answer(answer, request)
 
     @openapi.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
-        batch, dialect = self._batch(batch_id)
+        batch, dialect = self._get_batch(batch_id)
         delete_batch(batch)
         return http_answer(dialect.deleted(batch), request)
 
     @openapi.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        with self._received(request, limit_bytes=LARGEST_SELECTION_BYTES) as (body, repeatable):
-            batch, dialect = self._batch(batch_id)
-            submission = retry_submission(batch, read_selection(body, batch))
-            return self._accepted(submission, dialect, repeatable)
+        with self._receive_creation(request, limit_bytes=LARGEST_SELECTION_BYTES) as (body, replay_key):
+            batch, dialect = self._get_batch(batch_id)
+            submission = build_resubmission(batch, parse_item_filter(body, batch))
+            return self._accept(submission, dialect, replay_key)
 
     @contextlib.contextmanager
-    def _received(
+    def _receive_creation(
         self, request: Request, *, limit_bytes: int
-    ) -> Iterator[tuple[memoryview, Idempotency | Send]]:
+    ) -> Iterator[tuple[memoryview, Idempotency | KeylessRequest]]:
         """The body of a creation, by a caller who may create.
 
         What was asked for under the same key, or is sent again by an SDK, is answered as it was (AnsweredEarlier),
         whatever has changed since.
         """
-        key, count = _idempotency_key(request), resend_count(request.headers)
+        key, count = _idempotency_key(request), parse_resend_count(request.headers)
         if key is None and not count:
             require_creation(self._credential)
-        body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large)
+        body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large_error)
         if key is None:
-            send = self._send(body, count=count)
-            with in_its_turn(send):
+            keyless_request = self._keyless_request(body, count=count)
+            with deduplicate(keyless_request):
                 require_creation(self._credential)
-                yield body, send
+                yield body, keyless_request
         else:
             idempotency = _idempotency(key, path=request.path_info, body=body)
-            raise_if_answered(self._credential.owner, idempotency)
+            raise_if_replayed(self._credential.owner, idempotency)
             require_creation(self._credential)
             yield body, idempotency
 
-    def _send(self, body: memoryview, *, count: int) -> Send:
+    def _keyless_request(self, body: memoryview, *, count: int) -> KeylessRequest:
         owner, request = self._credential.owner, self.request
         query = request.META.get("QUERY_STRING", "")
-        digest = digest_of(owner, path=request.path_info, query=query, body=body)
-        return Send(owner_name=owner, digest=digest, count=count)
+        digest = request_digest(owner, path=request.path_info, query=query, body=body)
+        return KeylessRequest(owner_name=owner, digest=digest, resend_count=count)
 
-    def _accepted(
-        self, submission: Submission, dialect: Dialect, repeatable: Idempotency | Send
+    def _accept(
+        self, submission: Submission, dialect: Dialect, replay_key: Idempotency | KeylessRequest
     ) -> HttpResponseBase:
         accepted = accept_batch(
-            submission, credential=self._credential, repeatable=repeatable, render=dialect.created
+            submission, credential=self._credential, replay_key=replay_key, render=dialect.created
         )
         return HttpResponse(accepted.body, status=accepted.status, content_type=JSON)
 
@@ -174,7 +174,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         return cast("Credential", self.request.auth)
 
     @property
-    def _asked(self) -> Asked:
+    def _context(self) -> Asked:
         request = self.request
         return Asked(
             parameters=Parameters(request, known=None),
@@ -182,8 +182,8 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
             origin=lambda: public_origin(request),
         )
 
-    def _batch(self, batch_id: str) -> tuple[Batch, Dialect]:
-        row_id = batch_id_from(batch_id)
+    def _get_batch(self, batch_id: str) -> tuple[Batch, Dialect]:
+        row_id = parse_batch_id(batch_id)
         batch = self.get_queryset().filter(id=row_id).first() if row_id else None
         if batch is None or public_id(batch.dialect, batch.id) != batch_id:
             raise NotFound("There is no such batch.")
@@ -195,12 +195,12 @@ class MessageBatchViewSet(BatchViewSet):
     """`/v1/messages/batches`: a collection of its own, whose batches the other one does not know."""
 
     dialects = (MESSAGES,)
-    too_large = TooLarge
+    too_large_error = TooLarge
 
-    def dialect_of(self, wire: Wire) -> Dialect:  # noqa: ARG002 -- the path says it
+    def submitted_dialect(self, wire: Wire) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
-    def dialect_listed(self, parameters: Parameters) -> Dialect:  # noqa: ARG002
+    def listed_dialect(self, parameters: Parameters) -> Dialect:  # noqa: ARG002
         return MESSAGES
 
     @messages_schema.RESULTS
@@ -218,7 +218,7 @@ class MessageBatchViewSet(BatchViewSet):
 
 def _idempotency_key(request: Request) -> str | None:
     key = request.headers.get("Idempotency-Key")
-    if key is not None and not _KEY.fullmatch(key):
+    if key is not None and not _VALID_IDEMPOTENCY_KEY.fullmatch(key):
         raise InvalidRequest(
             "Idempotency-Key must be 1 to 255 visible ASCII characters.", param="Idempotency-Key"
         )
@@ -228,7 +228,7 @@ def _idempotency_key(request: Request) -> str | None:
 def _idempotency(key: str, *, path: str, body: memoryview) -> Idempotency:
     """The hash covers the decoded body, so that a retry may be compressed differently; the slash at the end of a path
     says nothing."""
-    asked = hashlib.sha256(path.rstrip("/").encode())
-    asked.update(b"\0")
-    asked.update(body)
-    return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=asked.digest())
+    body_hash = hashlib.sha256(path.rstrip("/").encode())
+    body_hash.update(b"\0")
+    body_hash.update(body)
+    return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=body_hash.digest())

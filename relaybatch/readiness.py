@@ -181,7 +181,7 @@ def _check_redis() -> str:
 
 def _check_payloads() -> str:
     try:
-        open_store().check_room()
+        open_store().check_free_space()
     except PayloadStoreUnavailable as error:
         return str(error)
     return OK

@@ -38,6 +38,6 @@ def pytest_unconfigure() -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown() -> None:
     """Before the tables are emptied: the thread that publishes for this process must be done with them."""
-    from batches.publishing.publish import finish_publishing
+    from batches.publishing.publish import drain_publisher
 
-    finish_publishing()
+    drain_publisher()

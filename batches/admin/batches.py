@@ -20,8 +20,8 @@ from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, Sta
 from batches.admin.item_pages import item_page
 from batches.admin.progress import counts_in_words, progress_in_words, state_badge
 from batches.models import Batch
-from batches.models.public_ids import batch_id_from, public_id
-from batches.results.status import Snapshot, snapshots_of
+from batches.models.public_ids import parse_batch_id, public_id
+from batches.results.status import BatchStatus, batch_statuses
 from relaybatch.admin.cells import two_lines
 from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
 from relaybatch.db.snapshot import one_snapshot
@@ -45,7 +45,7 @@ _MORE = (
 class Shown:
     """A batch's row with what its page or its line in the list says beyond it."""
 
-    snapshot: Snapshot
+    snapshot: BatchStatus
     labels: Labels
 
 
@@ -100,7 +100,7 @@ class BatchPage(LargeListPage):
         term = search_term.strip()
         if not term:
             return queryset, False
-        batch_id = batch_id_from(term)
+        batch_id = parse_batch_id(term)
         if batch_id is not None:
             return queryset.filter(id=batch_id), False
         return queryset.filter(owner_id__in=owners_named(term)), False
@@ -119,7 +119,7 @@ class BatchPage(LargeListPage):
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        batch_id = batch_id_from(object_id)
+        batch_id = parse_batch_id(object_id)
         with one_snapshot():
             more = {
                 "items": item_page(batch_id, request.GET) if batch_id else None,
@@ -246,7 +246,7 @@ class BatchPage(LargeListPage):
 def attach(batches: list[Batch]) -> list[Batch]:
     """Reads what the pages say beyond the rows: a handful of queries, however many batches."""
     labels = labels_of(batches)
-    for snapshot in snapshots_of(batches):
+    for snapshot in batch_statuses(batches):
         vars(snapshot.batch)["shown"] = Shown(snapshot, labels)
     return batches
 

@@ -10,7 +10,7 @@ from django.utils.html import format_html, format_html_join
 
 from batches.completion.cancel import cancel_batch
 from batches.models.public_ids import public_id
-from batches.submission.resubmit import retry_as_recorded
+from batches.submission.resubmit import resubmit_as_owner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,7 +50,7 @@ def _cancelled(done: Sequence[SafeString | str]) -> str:
 
 
 def _retry(batch: Batch) -> SafeString:
-    new_id = retry_as_recorded(batch)
+    new_id = resubmit_as_owner(batch)
     url = reverse("admin:batches_batch_change", args=[new_id])
     return format_html('<a href="{}">{}</a>', url, public_id(batch.dialect, new_id))
 

@@ -17,8 +17,8 @@ from batches.admin.payload_excerpts import PARTS, whole_part
 from batches.admin.payload_excerpts import excerpts as excerpts_of
 from batches.admin.progress import state_badge
 from batches.models import BatchItem
-from batches.models.public_ids import batch_id_from
-from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable
+from batches.models.public_ids import parse_batch_id
+from batches.payloads import PayloadReadError, PayloadStoreUnavailable
 from relaybatch.admin.large_lists import LargeListPage
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class BatchItemPage(LargeListPage):
         term = search_term.strip()
         if not term:
             return queryset, False
-        found = batch_id_from(term)
+        found = parse_batch_id(term)
         if found is None:
             return queryset.none(), False
         # Two look-ups: an OR over both columns would read the whole table.
@@ -106,7 +106,7 @@ class BatchItemPage(LargeListPage):
         item = self._opened(request, item_id, part)
         try:
             body = whole_part(item, part)
-        except (PayloadUnreadable, PayloadStoreUnavailable):
+        except (PayloadReadError, PayloadStoreUnavailable):
             raise Http404 from None
         if body is None:
             raise Http404

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from batches.models import ItemState
-from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
+from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
 
 if TYPE_CHECKING:
     from batches.models import BatchItem
@@ -57,7 +57,7 @@ def whole_part(item: BatchItem, part: str) -> bytes | None:
 def _excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
     try:
         text = _beginning(item, part, min(length, SHOWN_BYTES)).decode(errors="replace")
-    except (PayloadUnreadable, PayloadStoreUnavailable):
+    except (PayloadReadError, PayloadStoreUnavailable):
         text = None
     return Excerpt(title=part.capitalize(), part=part, length=length, text=text)
 

@@ -14,10 +14,10 @@ from django.db import connection
 if TYPE_CHECKING:
     import uuid
 
-LOCK_ALONE = "SELECT pg_advisory_xact_lock(%s)"
+LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
 LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%s)"
 
-_END_IF_OVER = """
+_END_IF_COMPLETE = """
 UPDATE batches_batch SET ended_at = clock_timestamp(), final_counts = (
     SELECT coalesce(jsonb_object_agg(state, n), '{}') FROM (
         SELECT state, count(*) AS n FROM batches_batchitem WHERE batch_id = %(batch)s GROUP BY state) AS counts)
@@ -31,14 +31,14 @@ def lock_key(batch_id: uuid.UUID) -> int:
     return int.from_bytes(batch_id.bytes[8:], "big", signed=True)
 
 
-def lock_alone(batch_id: uuid.UUID) -> None:
+def lock_exclusive(batch_id: uuid.UUID) -> None:
     """Until the end of the transaction, nobody else makes items of this batch final."""
     with connection.cursor() as cursor:
-        cursor.execute(LOCK_ALONE, [lock_key(batch_id)])
+        cursor.execute(LOCK_EXCLUSIVE, [lock_key(batch_id)])
 
 
-def end_if_over(batch_id: uuid.UUID) -> bool:
+def end_if_complete(batch_id: uuid.UUID) -> bool:
     """Ends the batch when none of its items is open; true when this call did it. Needs `lock_alone`."""
     with connection.cursor() as cursor:
-        cursor.execute(_END_IF_OVER, {"batch": batch_id})
+        cursor.execute(_END_IF_COMPLETE, {"batch": batch_id})
         return bool(cursor.rowcount)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connection, transaction
 
-from batches.completion.batch_end import end_if_over, lock_alone
+from batches.completion.batch_end import end_if_complete, lock_exclusive
 from batches.models import ItemState
-from batches.publishing.publish import publish_soon
+from batches.publishing.publish import request_publish
 
 if TYPE_CHECKING:
     import uuid
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_CLOSE_WAITING = """
+_FINISH_WAITING = """
 UPDATE batches_batchitem SET state = %(state)s, finished_at = clock_timestamp(), published_at = NULL,
     not_before = NULL, waiting_reason = '', error_code = %(state)s, error = '', upstream_status = NULL,
     upstream_error = NULL
@@ -35,14 +35,14 @@ WHERE id = %s AND ended_at IS NULL AND cancel_initiated_at IS NULL
 def cancel_batch(batch: Batch) -> None:
     """Cancels what is not final. Safe to call again, and after the end: nothing changes then."""
     with transaction.atomic():
-        lock_alone(batch.id)
+        lock_exclusive(batch.id)
         with connection.cursor() as cursor:
             cursor.execute(_MARK_CANCELLED, [batch.id])
             marked = cursor.rowcount == 1
         if marked:
-            close_waiting(batch.id, ItemState.CANCELLED)
+            finish_waiting_items(batch.id, ItemState.CANCELLED)
             # The owner's other batches get the places that this one leaves.
-            transaction.on_commit(functools.partial(publish_soon, batch.owner_id), robust=True)
+            transaction.on_commit(functools.partial(request_publish, batch.owner_id), robust=True)
     if marked:
         logger.info("batch cancelled", extra={"batch_id": batch.id})
 
@@ -50,12 +50,12 @@ def cancel_batch(batch: Batch) -> None:
 def expire_batch(batch_id: uuid.UUID) -> None:
     """Expires what has not started. Running items finish. Safe to call again. The sweep publishes what comes next."""
     with transaction.atomic():
-        lock_alone(batch_id)
-        close_waiting(batch_id, ItemState.EXPIRED)
+        lock_exclusive(batch_id)
+        finish_waiting_items(batch_id, ItemState.EXPIRED)
 
 
-def close_waiting(batch_id: uuid.UUID, state: ItemState) -> None:
+def finish_waiting_items(batch_id: uuid.UUID, state: ItemState) -> None:
     """Makes every waiting item final, and the batch ended if none runs. Needs `lock_alone`."""
     with connection.cursor() as cursor:
-        cursor.execute(_CLOSE_WAITING, {"state": state.value, "batch": batch_id})
-    end_if_over(batch_id)
+        cursor.execute(_FINISH_WAITING, {"state": state.value, "batch": batch_id})
+    end_if_complete(batch_id)

@@ -17,7 +17,7 @@ from batches.dialects.response import Answer, json_answer
 from batches.dialects.results.result_lines import result_lines
 from batches.models import ItemState
 from batches.models.public_ids import public_id
-from batches.results.status import snapshots_of
+from batches.results.status import batch_statuses
 from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from batches.dialects.request_context import Asked
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from batches.results.status import Snapshot
+    from batches.results.status import BatchStatus
     from batches.submission.submission import Submission
     from relaybatch.http.query_params import Parameters
     from usage.totals import Total
@@ -64,7 +64,7 @@ class Chat:
         return 200, json.encode(_batch(batch, counts=counts, usage=None, results_url=None))
 
     def shown(self, batch: Batch, asked: Asked) -> Answer:
-        return json_answer(shown_batch(snapshots_of([batch])[0], asked))
+        return json_answer(shown_batch(batch_statuses([batch])[0], asked))
 
     def results(self, batch: Batch, asked: Asked) -> Answer:
         return result_lines(batch, asked)
@@ -80,7 +80,7 @@ class Chat:
         page = asked_page(
             owned, asked.parameters, limit=limit, after=_word_for_after(asked.parameters), before="before_id"
         )
-        data = [shown_batch(snapshot, asked) for snapshot in snapshots_of(page.batches)]
+        data = [shown_batch(snapshot, asked) for snapshot in batch_statuses(page.batches)]
         return json_answer({"object": "list", "data": data, **page.ends, "has_more": page.has_more})
 
 
@@ -96,7 +96,7 @@ def _word_for_after(parameters: Parameters) -> str:
     return given[0] if given else "after"
 
 
-def shown_batch(snapshot: Snapshot, asked: Asked) -> dict[str, Any]:
+def shown_batch(snapshot: BatchStatus, asked: Asked) -> dict[str, Any]:
     batch = snapshot.batch
     link = f"{asked.origin()}/v1/batches/{public_id('chat', batch.id)}/results"
     if not batch.ended_at:

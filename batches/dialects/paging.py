@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batches.models.public_ids import batch_id_from, public_id
+from batches.models.public_ids import parse_batch_id, public_id
 from relaybatch.http.errors import InvalidRequest
 from relaybatch.http.query_params import bad_value
 
@@ -37,7 +37,7 @@ def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID
     text = parameters.text(name)
     if text is None:
         return None
-    row_id = batch_id_from(text)
+    row_id = parse_batch_id(text)
     batch = owned.filter(id=row_id).first() if row_id else None
     if batch is None or public_id(batch.dialect, batch.id) != text:
         raise bad_value(name, "the id of a batch in this list")

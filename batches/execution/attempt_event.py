@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from batches.execution.retry_policy import failed
+from batches.execution.retry_policy import settle_failure
 from relaybatch.db.clock import database_now
 from routing.credentials.recheck import names_of
 from routing.upstream.call import Caller, Outcome, Target
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
 
 
-def facts_of(claim: Claim) -> Attempt:
+def attempt_info(claim: Claim) -> Attempt:
     return Attempt(
         source="batch",
         number=claim.attempt,
@@ -30,23 +30,25 @@ def facts_of(claim: Claim) -> Attempt:
     )
 
 
-def event_of(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
+def event_without_send(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
     """The event of an attempt that ended outside `metered_send`: refused before it, or lost with its worker."""
     names = names_of(claim.caller)
     target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
     outcome = Outcome(target=target, failure=failure, sent=sent)
-    return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=duration_ms)
-
-
-def lost(claim: Claim) -> Settlement:
-    """Whether the worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
-    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
-    return failed(
-        claim, WORKER_LOST, event_of(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    return draft_event(
+        caller=claim.caller, outcome=outcome, attempt=attempt_info(claim), duration_ms=duration_ms
     )
 
 
-def smallest_event_of(claim: Claim) -> EventDraft:
+def worker_lost_settlement(claim: Claim) -> Settlement:
+    """Whether the worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
+    duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
+    return settle_failure(
+        claim, WORKER_LOST, event_without_send(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    )
+
+
+def minimal_worker_lost_event(claim: Claim) -> EventDraft:
     """The event of a lost worker's attempt with nothing in it that could be refused for what it says."""
     nobody = Caller(
         owner=claim.owner,
@@ -59,5 +61,5 @@ def smallest_event_of(claim: Claim) -> EventDraft:
         team_id=None,
     )
     outcome = Outcome(target=Target(), failure=WORKER_LOST, sent=True)
-    attempt = replace(facts_of(claim), custom_id=None)
+    attempt = replace(attempt_info(claim), custom_id=None)
     return draft_event(caller=nobody, outcome=outcome, attempt=attempt, duration_ms=0)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-_FACTS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.excused, i.excused_403, i.claim_no, i.started_at,
+_CLAIM_COLUMNS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.excused, i.excused_403, i.claim_no, i.started_at,
 i.request_offset, i.request_length,
 b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at,
 b.upstream_headers::text AS upstream_headers_json,
@@ -35,17 +35,17 @@ UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, att
 FROM batches_batch b JOIN batches_owner o ON o.id = b.owner_id
 WHERE i.id = %(item)s AND i.state = 'available' AND b.id = i.batch_id
   AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())
-RETURNING {_FACTS}
+RETURNING {_CLAIM_COLUMNS}
 """
 
-_OWN = f"""
-SELECT {_FACTS} FROM batches_batchitem i
+_HELD_BY_WORKER = f"""
+SELECT {_CLAIM_COLUMNS} FROM batches_batchitem i
 JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
 WHERE i.state = 'running' AND i.worker_id = %(worker)s
 """
 
-_HELD_BY_THE_DEAD = f"""
-SELECT {_FACTS} FROM batches_batchitem i
+_HELD_BY_LOST_WORKERS = f"""
+SELECT {_CLAIM_COLUMNS} FROM batches_batchitem i
 JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
 WHERE i.state = 'running' AND i.id <> ALL(%(tried)s::uuid[]) AND NOT EXISTS (
     SELECT FROM batches_worker w
@@ -116,40 +116,40 @@ class Claim:
         return public_id(self.dialect, self.batch_id)
 
     @property
-    def log_ids(self) -> dict[str, object]:
+    def log_fields(self) -> dict[str, object]:
         return {"batch_id": self.batch_id, "item_id": self.item_id, "attempt": self.attempt}
 
 
 def claim_item(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
     """None: someone else has the item, it is not due, or it is final. Safe to call for any id, at any time."""
-    with fast_cursor() as cursor:
+    with claim_cursor() as cursor:
         return cursor.execute(_CLAIM, {"item": item_id, "worker": worker_id}).fetchone()
 
 
-def own_claim(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
+def claim_held_by(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
     """The claim that this worker holds on the item, if it does."""
-    with fast_cursor() as cursor:
+    with claim_cursor() as cursor:
         return cursor.execute(
-            f"{_OWN} AND i.id = %(item)s", {"item": item_id, "worker": worker_id}
+            f"{_HELD_BY_WORKER} AND i.id = %(item)s", {"item": item_id, "worker": worker_id}
         ).fetchone()
 
 
-def own_claims(*, worker_id: uuid.UUID, older_than_seconds: float) -> list[Claim]:
-    with fast_cursor() as cursor:
+def claims_held_by(*, worker_id: uuid.UUID, older_than_seconds: float) -> list[Claim]:
+    with claim_cursor() as cursor:
         age = "i.started_at < clock_timestamp() - make_interval(secs => %(age)s)"
         values = {"worker": worker_id, "age": older_than_seconds}
-        return cursor.execute(f"{_OWN} AND {age} ORDER BY i.id", values).fetchall()
+        return cursor.execute(f"{_HELD_BY_WORKER} AND {age} ORDER BY i.id", values).fetchall()
 
 
-def claims_of_dead_workers(*, lost_seconds: int, tried: list[uuid.UUID], most: int) -> list[Claim]:
+def claims_of_lost_workers(*, lost_seconds: int, exclude: list[uuid.UUID], limit: int) -> list[Claim]:
     """Running items whose worker was not seen for `lost_seconds`, or is gone, but those tried already.
 
     They are not claimed anew.
     """
-    with fast_cursor() as cursor:
-        values = {"lost": lost_seconds, "tried": tried, "most": most}
-        return cursor.execute(_HELD_BY_THE_DEAD, values).fetchall()
+    with claim_cursor() as cursor:
+        values = {"lost": lost_seconds, "tried": exclude, "most": limit}
+        return cursor.execute(_HELD_BY_LOST_WORKERS, values).fetchall()
 
 
-def fast_cursor() -> psycopg.Cursor[Claim]:
+def claim_cursor() -> psycopg.Cursor[Claim]:
     return psycopg.Cursor(raw_connection(), row_factory=class_row(Claim))

@@ -18,67 +18,67 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class RunningItem:
+class InFlightItem:
     claim: Claim
-    line: Line
+    abort_handle: Line
 
 
-class RunningItems:
+class InFlightItems:
     """`worker_id`: the worker row under which they are claimed. `stopping`: the process takes nothing new."""
 
     def __init__(self, worker_id: uuid.UUID) -> None:
         self.worker_id = worker_id
-        self.stopping = False
+        self.is_stopping = False
         self._lock = threading.Lock()
-        self._handled: set[uuid.UUID] = set()
-        self._items: dict[uuid.UUID, RunningItem] = {}
+        self._reserved: set[uuid.UUID] = set()
+        self._tracked: dict[uuid.UUID, InFlightItem] = {}
 
     @contextlib.contextmanager
-    def handling(self, item_id: uuid.UUID) -> Iterator[bool]:
+    def reserve(self, item_id: uuid.UUID) -> Iterator[bool]:
         """True for the one slot of this process that looks at the item; false while another one does.
 
         So a row that says «running, by this worker» and is handled by nobody here is an orphan of ours: a claim that
         was committed unheard, or a settle that failed.
         """
         with self._lock:
-            first = item_id not in self._handled
-            self._handled.add(item_id)
+            is_first = item_id not in self._reserved
+            self._reserved.add(item_id)
         try:
-            yield first
+            yield is_first
         finally:
-            if first:
+            if is_first:
                 with self._lock:
-                    self._handled.discard(item_id)
+                    self._reserved.discard(item_id)
 
-    def handled(self) -> set[uuid.UUID]:
+    def reserved(self) -> set[uuid.UUID]:
         with self._lock:
-            return set(self._handled)
+            return set(self._reserved)
 
     @contextlib.contextmanager
-    def line_of(self, claim: Claim) -> Iterator[Line]:
-        item = RunningItem(claim, Line())
+    def track(self, claim: Claim) -> Iterator[Line]:
+        item = InFlightItem(claim, Line())
         with self._lock:
-            self._items[claim.item_id] = item
+            self._tracked[claim.item_id] = item
         try:
-            yield item.line
+            yield item.abort_handle
         finally:
             with self._lock:
-                del self._items[claim.item_id]
+                del self._tracked[claim.item_id]
 
-    def now(self) -> list[RunningItem]:
+    def tracked(self) -> list[InFlightItem]:
         with self._lock:
-            return list(self._items.values())
+            return list(self._tracked.values())
 
-    def cut_overdue(self) -> None:
-        for item in self.now():
-            if item.line.deadline is not None and time.monotonic() >= item.line.deadline:
-                item.line.cut("timeout")
+    def abort_overdue(self) -> None:
+        for item in self.tracked():
+            if item.abort_handle.deadline is not None and time.monotonic() >= item.abort_handle.deadline:
+                item.abort_handle.cut("timeout")
 
-    def cut(self, item_ids: set[uuid.UUID], reason: str) -> None:
-        for item in self.now():
+    def abort(self, item_ids: set[uuid.UUID], reason: str) -> None:
+        for item in self.tracked():
             if item.claim.item_id in item_ids:
-                item.line.cut(reason)
+                item.abort_handle.cut(reason)
 
-    def cut_all(self, reason: str) -> None:
-        for item in self.now():
-            item.line.cut(reason)
+    def abort_all(self, reason: str) -> None:
+        for item in self.tracked():
+            item.abort_handle.cut(reason)

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from usage.events import EventDraft
 
 FIRST_BACKOFF_SECONDS = 1.0
-LONGEST_BACKOFF_SECONDS = 60.0
-LONGEST_PAUSE_OF_OTHERS_SECONDS = 2.0
-EXCUSED_403S = 3
+MAX_BACKOFF_SECONDS = 60.0
+MAX_SHARED_PAUSE_SECONDS = 2.0
+MAX_EXCUSED_403S = 3
 
 
-def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
+def settle_failure(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
     """The settlement of an attempt that did not give a usable answer."""
     if failure.code == CANCELLED.code:
         return Settlement(ItemState.CANCELLED, failure=CANCELLED, event=event)
@@ -48,39 +48,39 @@ def failed(claim: Claim, failure: Failure, event: EventDraft | None) -> Settleme
     )
 
 
-def refused(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
+def settle_key_rejected(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
     """Our host key was refused: the item waits as before a gate whose keys are closed, though with an event."""
     key_refused, failure = outcome.key_refused, outcome.failure
     if key_refused is None or failure is None:
         raise ValueError("no host key was refused")
-    goes_on = key_refused.others or claim.on_rate_limit == Batch.RateLimitMode.WAIT
-    if not goes_on or (failure.upstream_status == 403 and claim.excused_403 >= EXCUSED_403S):
-        return failed(claim, failure, event)
+    may_wait = key_refused.others or claim.on_rate_limit == Batch.RateLimitMode.WAIT
+    if not may_wait or (failure.upstream_status == 403 and claim.excused_403 >= MAX_EXCUSED_403S):
+        return settle_failure(claim, failure, event)
     return Settlement(
         ItemState.AVAILABLE,
         wait_seconds=key_refused.seconds,
         waiting_reason="breaker_open",
         excused_status=failure.upstream_status,
-        pause_seconds=min(key_refused.seconds, LONGEST_PAUSE_OF_OTHERS_SECONDS),
+        pause_seconds=min(key_refused.seconds, MAX_SHARED_PAUSE_SECONDS),
         event=event,
     )
 
 
-def postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
+def settle_postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
     """Nothing was sent. The batch's `on_rate_limit` says whether to wait, but for what is no fault of the call."""
     postponement, failure = outcome.postponement, outcome.failure
     if postponement is None or failure is None:
         raise ValueError("not a postponed outcome")
     if claim.on_rate_limit == Batch.RateLimitMode.WAIT or postponement.must_wait:
         return replace(
-            given_back(reason=postponement.reason, seconds=postponement.seconds),
+            give_back(reason=postponement.reason, seconds=postponement.seconds),
             pause_seconds=_pause_seconds(postponement),
             at_once=postponement.at_once,
         )
-    return failed(claim, failure, event)
+    return settle_failure(claim, failure, event)
 
 
-def given_back(*, reason: str, seconds: float = 0.0) -> Settlement:
+def give_back(*, reason: str, seconds: float = 0.0) -> Settlement:
     return Settlement(ItemState.AVAILABLE, wait_seconds=seconds, waiting_reason=reason, counted=False)
 
 
@@ -88,19 +88,19 @@ def _pause_seconds(postponement: Postponement) -> float:
     """Calls of the policy that another host key may let pass are not held up by this one for long."""
     if postponement.whole_policy:
         return postponement.seconds
-    return min(postponement.seconds, LONGEST_PAUSE_OF_OTHERS_SECONDS)
+    return min(postponement.seconds, MAX_SHARED_PAUSE_SECONDS)
 
 
 def _wait_seconds(claim: Claim, failure: Failure) -> float:
     if failure.retry_after_seconds is not None:
         return failure.retry_after_seconds
-    return backoff_seconds(claim.counted_attempts, spread=random.random())  # noqa: S311 -- spreads load, guards nothing
+    return backoff_seconds(claim.counted_attempts, jitter=random.random())  # noqa: S311 -- spreads load, guards nothing
 
 
-def backoff_seconds(attempt: int, *, spread: float) -> float:
+def backoff_seconds(attempt: int, *, jitter: float) -> float:
     """Full jitter: `spread` (0 to 1) of 1 s, doubled with each attempt, of 60 s at most.
 
     >>> [backoff_seconds(attempt, spread=1.0) for attempt in (1, 2, 3, 7, 10)]
     [1.0, 2.0, 4.0, 60.0, 60.0]
     """
-    return spread * min(FIRST_BACKOFF_SECONDS * 2.0 ** (attempt - 1), LONGEST_BACKOFF_SECONDS)
+    return jitter * min(FIRST_BACKOFF_SECONDS * 2.0 ** (attempt - 1), MAX_BACKOFF_SECONDS)

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, LiteralString
 
 from django.db import connection, transaction
 
-from batches.completion.batch_end import LOCK_SHARED, end_if_over, lock_alone, lock_key
+from batches.completion.batch_end import LOCK_SHARED, end_if_complete, lock_exclusive, lock_key
 from batches.models import ItemState
-from relaybatch.db.pipeline import under_lock
+from relaybatch.db.pipeline import execute_under_lock
 from routing.failpoints import reach
 from routing.upstream.failures import Failure
 from usage.ledger import event_ctes, parameters, record
@@ -82,7 +82,7 @@ _NOT_LAST = """(
     ORDER BY o.owner_id DESC, o.batch_id DESC, o.idx DESC LIMIT 1) = i.batch_id"""
 
 _EVENT = event_ctes(fence="settled")
-_WAIT = _SETTLE.format(condition=_NOT_CANCELLED, event=_EVENT)
+_MAKE_AVAILABLE = _SETTLE.format(condition=_NOT_CANCELLED, event=_EVENT)
 _FINISH_ONE_OF_MANY = _SETTLE.format(condition=_NOT_LAST, event=_EVENT)
 _FINISH = _SETTLE.format(condition="true", event=_EVENT)
 
@@ -93,16 +93,18 @@ def settle(claim: Claim, settlement: Settlement) -> bool:
     Safe to call again after a connection broke in the middle. What a lost item's call used is kept as a late event.
     """
     if settlement.state is ItemState.AVAILABLE:
-        if _settled_shared(_WAIT, claim, settlement):
+        if _settle_under_shared_lock(_MAKE_AVAILABLE, claim, settlement):
             return True
         # The fence is lost, or the batch was cancelled meanwhile: then the item is over.
-        return _finish_alone(claim, _cancelled(settlement)) or _keep_late_usage(claim, settlement)
-    if _settled_shared(_FINISH_ONE_OF_MANY, claim, settlement):
+        return _finish_under_exclusive_lock(claim, _as_cancelled(settlement)) or _record_late_usage(
+            claim, settlement
+        )
+    if _settle_under_shared_lock(_FINISH_ONE_OF_MANY, claim, settlement):
         return True
-    return _finish_alone(claim, settlement) or _keep_late_usage(claim, settlement)
+    return _finish_under_exclusive_lock(claim, settlement) or _record_late_usage(claim, settlement)
 
 
-def _cancelled(settlement: Settlement) -> Settlement:
+def _as_cancelled(settlement: Settlement) -> Settlement:
     """An attempt that would have been repeated, or was given back before anything was sent.
 
     The event of a lost worker's stays what it is: nobody knows what that one has sent, and it may still tell.
@@ -114,24 +116,24 @@ def _cancelled(settlement: Settlement) -> Settlement:
     return replace(settlement, state=ItemState.CANCELLED, failure=failure, waiting_reason="", event=event)
 
 
-def _settled_shared(statement: LiteralString, claim: Claim, settlement: Settlement) -> bool:
+def _settle_under_shared_lock(statement: LiteralString, claim: Claim, settlement: Settlement) -> bool:
     values = _parameters(claim, settlement)
-    return under_lock(LOCK_SHARED, lock_key(claim.batch_id), statement, values) == [(1,)]
+    return execute_under_lock(LOCK_SHARED, lock_key(claim.batch_id), statement, values) == [(1,)]
 
 
-def _finish_alone(claim: Claim, settlement: Settlement) -> bool:
+def _finish_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:
     with transaction.atomic():
-        lock_alone(claim.batch_id)
+        lock_exclusive(claim.batch_id)
         with connection.cursor() as cursor:
             cursor.execute(_FINISH, _parameters(claim, settlement))
             settled = bool(cursor.fetchone() == (1,))
         reach("while_settling")
         if settled:
-            end_if_over(claim.batch_id)
+            end_if_complete(claim.batch_id)
     return settled
 
 
-def _keep_late_usage(claim: Claim, settlement: Settlement) -> bool:
+def _record_late_usage(claim: Claim, settlement: Settlement) -> bool:
     """Always false: the item was not settled by this call."""
     event = settlement.event
     if event and event.used_something and not UsageEvent.objects.filter(id=event.id).exists():
@@ -152,12 +154,12 @@ def _record_late(batch_id: uuid.UUID, event: EventDraft) -> None:
 
 def _parameters(claim: Claim, settlement: Settlement) -> dict[str, Any]:
     failure = settlement.failure
-    final = settlement.state is not ItemState.AVAILABLE
+    is_final = settlement.state is not ItemState.AVAILABLE
     return {
         "item": claim.item_id,
         "claim": claim.claim_no,
         "state": settlement.state.value,
-        "final": final,
+        "final": is_final,
         "uncounted": 0 if settlement.counted else 1,
         "excused": 0 if settlement.excused_status is None else 1,
         "excused_403": 1 if settlement.excused_status == 403 else 0,

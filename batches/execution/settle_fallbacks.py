@@ -6,10 +6,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
-from batches.execution.attempt_event import WORKER_LOST, lost, smallest_event_of
+from batches.execution.attempt_event import WORKER_LOST, minimal_worker_lost_event, worker_lost_settlement
 from batches.execution.settle import Settlement, settle
 from batches.models import ItemState
-from relaybatch.db.outage import AWAY, is_about_rows
+from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class SettleRefused(Exception):  # noqa: N818
+class SettleRejected(Exception):  # noqa: N818
     """The item's row takes nothing at all. It stays `running`, and is looked at again by whoever cares for such."""
 
 
@@ -29,20 +29,20 @@ def settle_with_fallbacks(claim: Claim, settlement: Settlement | None = None) ->
     When the database refuses that: as a lost worker's; then discarded, with the smallest event there can be; then
     discarded without one. Raises AWAY for an outage, and SettleRefused when the last of them is refused too.
     """
-    for make in _from_most_to_least(claim, settlement):
+    for build_settlement in _fallbacks(claim, settlement):
         try:
-            return settle(claim, make())
+            return settle(claim, build_settlement())
         except Exception as error:
-            if isinstance(error, AWAY) and not is_about_rows(error):
+            if isinstance(error, DATABASE_UNAVAILABLE) and not is_row_error(error):
                 raise
-            logger.exception("an attempt could not be settled", extra=claim.log_ids)
-    raise SettleRefused
+            logger.exception("an attempt could not be settled", extra=claim.log_fields)
+    raise SettleRejected
 
 
-def _from_most_to_least(claim: Claim, settlement: Settlement | None) -> Iterator[Callable[[], Settlement]]:
+def _fallbacks(claim: Claim, settlement: Settlement | None) -> Iterator[Callable[[], Settlement]]:
     if settlement:
         yield lambda: settlement
-    yield partial(lost, claim)
-    yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST, event=smallest_event_of(claim))
-    logger.error("an attempt ends without a usage event", extra=claim.log_ids)
+    yield partial(worker_lost_settlement, claim)
+    yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST, event=minimal_worker_lost_event(claim))
+    logger.error("an attempt ends without a usage event", extra=claim.log_fields)
     yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST)

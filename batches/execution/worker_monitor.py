@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import connection
 
-from batches.execution.claim import own_claims
-from batches.execution.in_flight import RunningItems
+from batches.execution.claim import claims_held_by
+from batches.execution.in_flight import InFlightItems
 from batches.execution.settle_fallbacks import settle_with_fallbacks
 from relaybatch.db.connection import lend_connection
-from relaybatch.db.isolation import attempt
-from relaybatch.db.outage import AWAY, stop_waiting
+from relaybatch.db.isolation import run_isolated
+from relaybatch.db.outage import DATABASE_UNAVAILABLE, stop_retrying
 from relaybatch.ids import uuid7
 from routing.gate.liveness import presence
 from routing.transport.idle_connections import IDLE
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # A cancel is promised to stop running items within two seconds.
-LOOK_SECONDS = 0.5
-BEATS_A_LOST_TIME = 6
-FORGOTTEN_SECONDS = 10.0
+POLL_INTERVAL_SECONDS = 0.5
+HEARTBEATS_PER_LOST_TIMEOUT = 6
+MIN_ORPHAN_AGE_SECONDS = 10.0
 
 # An upsert: a process that was declared dead and woke up again is alive again.
-_BEAT = """
+_HEARTBEAT = """
 INSERT INTO batches_worker (id, host, pid, slots, started_at, seen_at)
 VALUES (%s, %s, %s, %s, clock_timestamp(), clock_timestamp())
 ON CONFLICT (id) DO UPDATE SET seen_at = EXCLUDED.seen_at
@@ -43,10 +43,10 @@ _CANCELLED = """
 SELECT i.id FROM batches_batchitem i JOIN batches_batch b ON b.id = i.batch_id
 WHERE i.id = ANY(%s) AND i.state = 'running' AND i.worker_id = %s AND b.cancel_initiated_at IS NOT NULL
 """
-_LEAVE = "DELETE FROM batches_worker WHERE id = %s"
+_DEREGISTER = "DELETE FROM batches_worker WHERE id = %s"
 
 
-class Watch:
+class WorkerMonitor:
     """Twice a second: cuts what is past its deadline, cancelled, or still running after the shutdown grace.
 
     Six times in RELAY_WORKER_LOST_S it renews the worker row, and the process's presence in Redis. A database that
@@ -55,82 +55,82 @@ class Watch:
     """
 
     def __init__(self, *, slots: int) -> None:
-        self.items = RunningItems(uuid7())
+        self.items = InFlightItems(uuid7())
         self._slots = slots
         self._stop = threading.Event()
-        self._grace_ends: float | None = None
-        self._next_beat = 0.0
+        self._grace_deadline: float | None = None
+        self._next_heartbeat = 0.0
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
 
     def start(self) -> None:
         """Returns when the worker row exists, so that no item is claimed under a row that isn't there."""
-        self._beat()
+        self._heartbeat()
         self._thread.start()
 
-    def take_nothing_new(self) -> None:
+    def begin_shutdown(self) -> None:
         """From now on running items have RELAY_SHUTDOWN_GRACE_S left. Safe to call twice."""
-        self.items.stopping = True
-        if self._grace_ends is None:
-            self._grace_ends = time.monotonic() + settings.RELAY_SHUTDOWN_GRACE_S
+        self.items.is_stopping = True
+        if self._grace_deadline is None:
+            self._grace_deadline = time.monotonic() + settings.RELAY_SHUTDOWN_GRACE_S
 
-    def leave(self) -> None:
+    def deregister(self) -> None:
         """Ends the thread and removes the worker row: nothing runs any more."""
         self._stop.set()
-        self._thread.join(timeout=LOOK_SECONDS * 5)
+        self._thread.join(timeout=POLL_INTERVAL_SECONDS * 5)
         with connection.cursor() as cursor:
-            cursor.execute(_LEAVE, [self.items.worker_id])
+            cursor.execute(_DEREGISTER, [self.items.worker_id])
 
     def _run(self) -> None:
-        while not self._stop.wait(LOOK_SECONDS):
+        while not self._stop.wait(POLL_INTERVAL_SECONDS):
             try:
-                self._look()
+                self._poll()
             except Exception:
                 # Without this thread a process that works well would count as lost.
                 logger.exception("a look of the watch broke off")
             lend_connection()
         connection.close()
 
-    def _look(self) -> None:
-        self.items.cut_overdue()
+    def _poll(self) -> None:
+        self.items.abort_overdue()
         IDLE.close_aged()
-        if self._grace_ends is not None and time.monotonic() >= self._grace_ends:
-            self.items.cut_all("worker_stopped")
-            stop_waiting()
+        if self._grace_deadline is not None and time.monotonic() >= self._grace_deadline:
+            self.items.abort_all("worker_stopped")
+            stop_retrying()
         try:
             presence.beat()
         finally:
             # Whatever is wrong with the beat, the row is renewed: else this process would count as lost.
-            self._look_at_rows()
+            self._poll_database()
 
-    def _look_at_rows(self) -> None:
+    def _poll_database(self) -> None:
         try:
-            if time.monotonic() >= self._next_beat:
-                self._beat()
-                self._settle_forgotten()
-            self.items.cut(self._cancelled(), "cancelled")
-        except AWAY as error:
+            if time.monotonic() >= self._next_heartbeat:
+                self._heartbeat()
+                self._settle_orphans()
+            self.items.abort(self._cancelled_item_ids(), "cancelled")
+        except DATABASE_UNAVAILABLE as error:
             logger.warning("the watch cannot reach the database: %s", type(error).__name__)
             connection.close()
 
-    def _beat(self) -> None:
+    def _heartbeat(self) -> None:
         row: list[Any] = [self.items.worker_id, socket.gethostname(), os.getpid(), self._slots]
         with connection.cursor() as cursor:
-            cursor.execute(_BEAT, row)
-        self._next_beat = time.monotonic() + settings.RELAY_WORKER_LOST_S / BEATS_A_LOST_TIME
+            cursor.execute(_HEARTBEAT, row)
+        self._next_heartbeat = time.monotonic() + settings.RELAY_WORKER_LOST_S / HEARTBEATS_PER_LOST_TIMEOUT
 
-    def _settle_forgotten(self) -> None:
+    def _settle_orphans(self) -> None:
         """Rows that say that this process runs them, while no slot of it does: nobody else would ever take them."""
-        claims = own_claims(worker_id=self.items.worker_id, older_than_seconds=FORGOTTEN_SECONDS)
-        handled = self.items.handled()
+        claims = claims_held_by(worker_id=self.items.worker_id, older_than_seconds=MIN_ORPHAN_AGE_SECONDS)
+        reserved = self.items.reserved()
         for claim in claims:
-            if claim.item_id not in handled:
-                logger.error("an item was forgotten while running", extra=claim.log_ids)
-                attempt(
-                    "the care for a forgotten item", partial(settle_with_fallbacks, claim), **claim.log_ids
+            if claim.item_id not in reserved:
+                logger.error("an item was forgotten while running", extra=claim.log_fields)
+                run_isolated(
+                    "the care for a forgotten item", partial(settle_with_fallbacks, claim), **claim.log_fields
                 )
 
-    def _cancelled(self) -> set[uuid.UUID]:
-        running = [item.claim.item_id for item in self.items.now()]
+    def _cancelled_item_ids(self) -> set[uuid.UUID]:
+        running = [item.claim.item_id for item in self.items.tracked()]
         if not running:
             return set()
         with connection.cursor() as cursor:

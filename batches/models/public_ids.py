@@ -12,7 +12,7 @@ def public_id(dialect: str, batch_id: uuid.UUID) -> str:
     return f"{prefix}{batch_id.hex}" if prefix else str(batch_id)
 
 
-def batch_id_from(text: str) -> uuid.UUID | None:
+def parse_batch_id(text: str) -> uuid.UUID | None:
     """The row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
     for prefix in ("msgbatch_", "batch_"):
         if text.startswith(prefix):

@@ -20,7 +20,7 @@ class WorkerQuerySet(models.QuerySet["Worker"]):
     def alive(self) -> WorkerQuerySet:
         return self.filter(seen_at__gte=Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S))
 
-    def dead(self) -> WorkerQuerySet:
+    def lost(self) -> WorkerQuerySet:
         return self.filter(seen_at__lt=Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S))
 
 
@@ -60,10 +60,10 @@ class PolicyPause(models.Model):
 
 
 class IdempotencyKeyQuerySet(models.QuerySet["IdempotencyKey"]):
-    def fresh(self) -> IdempotencyKeyQuerySet:
+    def unexpired(self) -> IdempotencyKeyQuerySet:
         return self.filter(created_at__gte=Now() - timedelta(hours=IDEMPOTENCY_HOURS))
 
-    def stale(self) -> IdempotencyKeyQuerySet:
+    def expired(self) -> IdempotencyKeyQuerySet:
         return self.filter(created_at__lt=Now() - timedelta(hours=IDEMPOTENCY_HOURS))
 
 
@@ -88,7 +88,7 @@ class IdempotencyKey(models.Model):
 
 
 class KeylessCreateQuerySet(models.QuerySet["KeylessCreate"]):
-    def stale(self) -> KeylessCreateQuerySet:
+    def expired(self) -> KeylessCreateQuerySet:
         return self.filter(arrived_at__lt=Now() - timedelta(minutes=RESEND_MINUTES))
 
 

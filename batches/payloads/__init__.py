@@ -5,13 +5,13 @@ own, named by the claim that got it, so that a worker which lost its item can't 
 """
 
 from batches.payloads.batch_payloads import BatchPayloads, open_store, payload_directory
-from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 
 __all__ = [
     "BatchPayloads",
+    "PayloadReadError",
     "PayloadStoreUnavailable",
-    "PayloadUnreadable",
-    "PayloadUnwritable",
+    "PayloadWriteError",
     "open_store",
     "payload_directory",
 ]

@@ -13,7 +13,7 @@ from django.db import transaction
 from batches.models import PayloadStoreMark
 from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
-from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from batches.payloads.objects import ObjectPayloads
 from relaybatch.conf.url_settings import folder_of
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from batches.payloads.store import PayloadStore
 
-RESPONSES_A_FOLDER = 1000
+RESPONSES_PER_FOLDER = 1000
 
 
 def open_store() -> BatchPayloads:
@@ -42,7 +42,7 @@ def _open(url: str, path: str) -> BatchPayloads:
     if url == "postgres:":
         return BatchPayloads(DatabasePayloads())
     directory = _directory(url, path)
-    return BatchPayloads(DirectoryPayloads(directory) if directory else ObjectPayloads.at(url))
+    return BatchPayloads(DirectoryPayloads(directory) if directory else ObjectPayloads.from_url(url))
 
 
 def _directory(url: str, path: str) -> Path | None:
@@ -72,7 +72,7 @@ class BatchPayloads:
         """Its first `length` bytes; there must be so many."""
         return self._store.read_range(_response_name(batch_id, idx, claim_no), offset=0, length=length)
 
-    def responses(self, batch_id: uuid.UUID, refs: Iterable[tuple[int, int]]) -> list[bytes | None]:
+    def read_responses(self, batch_id: uuid.UUID, refs: Iterable[tuple[int, int]]) -> list[bytes | None]:
         """The responses of a page of `(idx, claim_no)`, in order; None for one that cannot be read."""
         return [self._response_or_none(batch_id, idx, claim_no) for idx, claim_no in refs]
 
@@ -87,49 +87,49 @@ class BatchPayloads:
 
         The first process to look writes the marker; a store that already has one is adopted by an empty database.
         """
-        expected = PayloadStoreMark.objects.values_list("value", flat=True).first() or self._agree_on_mark()
-        found = self._store.read_mark()
+        expected = PayloadStoreMark.objects.values_list("value", flat=True).first() or self._agree_on_marker()
+        found = self._store.read_marker()
         if found is None:
             raise PayloadStoreUnavailable("the payload store has lost its marker: is the volume mounted?")
         if found != expected:
             raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
 
-    def ours_since(self) -> datetime | None:
+    def owned_since(self) -> datetime | None:
         """`check`, and when this database made the store its own; None where another database may use it too."""
         self.check()
         mark = PayloadStoreMark.objects.get()
         return None if mark.adopted else mark.created_at
 
-    def check_room(self) -> None:
+    def check_free_space(self) -> None:
         """`check`, and that nothing is known which would keep payloads from being stored."""
         self.check()
-        self._store.require_room()
+        self._store.check_free_space()
 
-    def _agree_on_mark(self) -> str:
+    def _agree_on_marker(self) -> str:
         with transaction.atomic():
-            found = self._store.read_mark()
+            found = self._store.read_marker()
             value = found or secrets.token_hex(16)
             # A second process waits here for the first one's commit, and then finds its row and its marker.
             mark, created = PayloadStoreMark.objects.get_or_create(
                 id=1, defaults={"value": value, "adopted": found is not None}
             )
-            if created and self._store.read_mark() is None:
-                self._write_mark(value)
+            if created and self._store.read_marker() is None:
+                self._write_marker(value)
         return mark.value
 
-    def _write_mark(self, value: str) -> None:
+    def _write_marker(self, value: str) -> None:
         try:
-            self._store.write_mark(value)
-        except PayloadUnwritable as error:
+            self._store.write_marker(value)
+        except PayloadWriteError as error:
             raise PayloadStoreUnavailable("the payload store cannot be written") from error
 
     def _response_or_none(self, batch_id: uuid.UUID, idx: int, claim_no: int) -> bytes | None:
         try:
             return self.read_response(batch_id, idx=idx, claim_no=claim_no)
-        except PayloadUnreadable:
+        except PayloadReadError:
             return None
 
 
 def _response_name(batch_id: uuid.UUID, idx: int, claim_no: int) -> str:
     """Folders of a thousand, since directories of 50,000 files are slow to list."""
-    return f"{batch_id.hex}/responses/{idx // RESPONSES_A_FOLDER}/{idx}-{claim_no}"
+    return f"{batch_id.hex}/responses/{idx // RESPONSES_PER_FOLDER}/{idx}-{claim_no}"

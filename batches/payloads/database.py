@@ -9,14 +9,14 @@ from django.db.models import CharField, Func, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
-from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
-from relaybatch.db.outage import AWAY
+from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 CHUNK_BYTES = 1 << 20
-MARK = ".relaybatch-store"
+MARKER_NAME = ".relaybatch-store"
 _FOLDER = Func("name", Value("/"), Value(1), function="split_part", output_field=CharField())
 
 
@@ -29,21 +29,21 @@ class DatabasePayloads:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
                     _put_chunk(PayloadChunk(name=name, part=number, data=chunk))
-        except AWAY:
+        except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
-            raise PayloadUnwritable(f"cannot write {name}") from error
+            raise PayloadWriteError(f"cannot write {name}") from error
 
     def read(self, name: str) -> bytes:
         try:
             rows = PayloadChunk.objects.filter(name=name).order_by("part").values_list("data", flat=True)
             parts = [bytes(data) for data in rows]
-        except AWAY:
+        except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
         if not parts:
-            raise PayloadUnreadable(f"{name} is missing")
+            raise PayloadReadError(f"{name} is missing")
         return b"".join(parts)
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
@@ -58,40 +58,40 @@ class DatabasePayloads:
             else:
                 whole = b"".join(bytes(part) for part in rows.values_list("data", flat=True))
                 data = whole[skip : skip + length]
-        except AWAY:
+        except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
         if len(data) != length:
-            raise PayloadUnreadable(f"{name} is too short")
+            raise PayloadReadError(f"{name} is too short")
         return data
 
     def remove_folder(self, folder: str) -> None:
         try:
             PayloadChunk.objects.filter(name__startswith=f"{folder}/").delete()
-        except AWAY:
+        except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
-            raise PayloadUnwritable(f"cannot remove {folder}") from error
+            raise PayloadWriteError(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
         """Also of what has no requests any more: an answer may come after its batch was removed."""
-        objects = PayloadChunk.objects.filter(part=0).exclude(name=MARK)
+        objects = PayloadChunk.objects.filter(part=0).exclude(name=MARKER_NAME)
         try:
             yield from objects.values_list(_FOLDER, flat=True).distinct().iterator()
-        except AWAY:
+        except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
             raise PayloadStoreUnavailable("the payload store cannot be listed") from error
 
-    def read_mark(self) -> str | None:
-        row = PayloadChunk.objects.filter(name=MARK).first()
+    def read_marker(self) -> str | None:
+        row = PayloadChunk.objects.filter(name=MARKER_NAME).first()
         return bytes(row.data).decode("ascii") if row else None
 
-    def write_mark(self, mark: str) -> None:
-        self.put(MARK, [mark.encode("ascii")])
+    def write_marker(self, mark: str) -> None:
+        self.put(MARKER_NAME, [mark.encode("ascii")])
 
-    def require_room(self) -> None:
+    def check_free_space(self) -> None:
         """The database says so itself when it is asked for anything."""
 
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from obstore.store import LocalStore
 
-from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from batches.payloads.objects import ObjectPayloads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-LEAST_ROOM_BYTES = 1 << 20
+MIN_FREE_BYTES = 1 << 20
 BUFFER_BYTES = 1 << 16
 
 
@@ -40,38 +40,38 @@ class DirectoryPayloads(ObjectPayloads):
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         try:
-            root = _identity(self._root)
+            root = _device_and_inode(self._root)
             self._write(name, parts)
-            moved = _identity(self._root) != root
+            moved = _device_and_inode(self._root) != root
         except OSError as error:
-            raise PayloadUnwritable(f"cannot write {name}") from error
+            raise PayloadWriteError(f"cannot write {name}") from error
         if moved:
-            raise PayloadUnwritable(f"the volume was taken away while {name} was written")
+            raise PayloadWriteError(f"the volume was taken away while {name} was written")
 
     def read(self, name: str) -> bytes:
         try:
             return (self._root / name).read_bytes()
         except OSError as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
         try:
             with open(self._root / name, "rb", buffering=0) as file:
                 data = os.pread(file.fileno(), length, offset)
         except OSError as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
         if len(data) != length:
-            raise PayloadUnreadable(f"{name} is too short")
+            raise PayloadReadError(f"{name} is too short")
         return data
 
-    def require_room(self) -> None:
+    def check_free_space(self) -> None:
         try:
             file_system = os.statvfs(self._root)
         except OSError as error:
             raise PayloadStoreUnavailable("the payload directory is missing") from error
         if not os.access(self._root, os.W_OK | os.X_OK):
             raise PayloadStoreUnavailable("the payload directory is read-only")
-        if file_system.f_bavail * file_system.f_frsize < LEAST_ROOM_BYTES:
+        if file_system.f_bavail * file_system.f_frsize < MIN_FREE_BYTES:
             raise PayloadStoreUnavailable("the payload directory is full")
 
     def remove_folder(self, folder: str) -> None:
@@ -82,7 +82,7 @@ class DirectoryPayloads(ObjectPayloads):
                 with contextlib.suppress(FileNotFoundError):
                     shutil.rmtree(path)
         except OSError as error:
-            raise PayloadUnwritable(f"cannot remove {folder}") from error
+            raise PayloadWriteError(f"cannot remove {folder}") from error
 
     def _write(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         path = self._root / name
@@ -106,7 +106,7 @@ class DirectoryPayloads(ObjectPayloads):
             _make_durable_folder(folder)
 
 
-def _identity(folder: Path) -> tuple[int, int]:
+def _device_and_inode(folder: Path) -> tuple[int, int]:
     found = folder.stat()
     return found.st_dev, found.st_ino
 

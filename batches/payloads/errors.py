@@ -7,11 +7,11 @@ class PayloadError(Exception):
     pass
 
 
-class PayloadUnreadable(PayloadError):  # noqa: N818 -- says what the payload is
+class PayloadReadError(PayloadError):
     """The object is missing, shorter than expected, or its store doesn't answer."""
 
 
-class PayloadUnwritable(PayloadError):  # noqa: N818
+class PayloadWriteError(PayloadError):
     """Nothing was stored: full, read-only, or out of reach."""
 
 

@@ -8,12 +8,12 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import ObjectStore, from_url
 
-from batches.payloads.errors import PayloadStoreUnavailable, PayloadUnreadable, PayloadUnwritable
+from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MARK = ".relaybatch-store"
+MARKER_NAME = ".relaybatch-store"
 # What obstore raises; its FileNotFoundError and the like are OSErrors.
 STORE_ERRORS = (BaseError, OSError)
 
@@ -25,7 +25,7 @@ class ObjectPayloads:
         self._store = store
 
     @classmethod
-    def at(cls, url: str) -> ObjectPayloads:
+    def from_url(cls, url: str) -> ObjectPayloads:
         """Raises PayloadStoreUnavailable."""
         try:
             return cls(from_url(url))
@@ -36,21 +36,21 @@ class ObjectPayloads:
         try:
             obstore.put(self._store, name, parts[0] if len(parts) == 1 else iter(parts))
         except STORE_ERRORS as error:
-            raise PayloadUnwritable(f"cannot write {name}") from error
+            raise PayloadWriteError(f"cannot write {name}") from error
 
     def read(self, name: str) -> bytes:
         try:
             return bytes(obstore.get(self._store, name).bytes())
         except STORE_ERRORS as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
         try:
             data = bytes(obstore.get_range(self._store, name, start=offset, length=length))
         except STORE_ERRORS as error:
-            raise PayloadUnreadable(f"cannot read {name}") from error
+            raise PayloadReadError(f"cannot read {name}") from error
         if len(data) != length:
-            raise PayloadUnreadable(f"{name} is too short")
+            raise PayloadReadError(f"{name} is too short")
         return data
 
     def remove_folder(self, folder: str) -> None:
@@ -58,7 +58,7 @@ class ObjectPayloads:
             for objects in obstore.list(self._store, prefix=folder, chunk_size=1000):
                 obstore.delete(self._store, [entry["path"] for entry in objects])
         except STORE_ERRORS as error:
-            raise PayloadUnwritable(f"cannot remove {folder}") from error
+            raise PayloadWriteError(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
         try:
@@ -67,16 +67,16 @@ class ObjectPayloads:
             raise PayloadStoreUnavailable("the payload store cannot be listed") from error
         return iter([prefix.rstrip("/") for prefix in listing["common_prefixes"]])
 
-    def read_mark(self) -> str | None:
+    def read_marker(self) -> str | None:
         try:
-            return bytes(obstore.get(self._store, MARK).bytes()).decode("ascii", "replace")
+            return bytes(obstore.get(self._store, MARKER_NAME).bytes()).decode("ascii", "replace")
         except FileNotFoundError:
             return None
         except STORE_ERRORS as error:
             raise PayloadStoreUnavailable("the payload store cannot be read") from error
 
-    def write_mark(self, mark: str) -> None:
-        self.put(MARK, [mark.encode("ascii")])
+    def write_marker(self, mark: str) -> None:
+        self.put(MARKER_NAME, [mark.encode("ascii")])
 
-    def require_room(self) -> None:
+    def check_free_space(self) -> None:
         """An object store has no end, and only a write tells whether one is allowed."""

@@ -28,10 +28,10 @@ class PayloadStore(Protocol):
     def folders(self) -> Iterator[str]:
         """Every top-level folder; PayloadStoreUnavailable, perhaps not before the first is asked for."""
 
-    def read_mark(self) -> str | None:
+    def read_marker(self) -> str | None:
         """The marker by which processes see that they share this store; None when there is none yet."""
 
-    def write_mark(self, mark: str) -> None: ...
+    def write_marker(self, mark: str) -> None: ...
 
-    def require_room(self) -> None:
+    def check_free_space(self) -> None:
         """Raises PayloadStoreUnavailable where it can be told, without writing, that nothing can be stored."""

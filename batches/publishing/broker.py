@@ -26,46 +26,46 @@ BROKER_ERRORS = (OperationalError, BatchPublishError, *REDIS_UNAVAILABLE)
 
 
 # Of everything that a publisher waits for. A server that is frozen, or behind a cut wire, refuses nothing.
-ANSWER_SECONDS = 2.0
+RESPONSE_TIMEOUT_SECONDS = 2.0
 # Who publishes for many owners meets the silence once, not for each of them.
-SILENCE_SECONDS = 5.0
-_silent_until = 0.0
+CIRCUIT_OPEN_SECONDS = 5.0
+_circuit_open_until = 0.0
 
 
-class BrokerSilent(OSError):  # noqa: N818 -- says what the broker is
+class BrokerCircuitOpen(OSError):  # noqa: N818 -- says what the broker is
     """It has not answered a moment ago, and is not asked."""
 
 
 def send_messages(item_ids: Sequence[uuid.UUID]) -> None:
     """One message an item, in one batch: a round trip for all of them. Raises BROKER_ERRORS."""
-    _unless_silent(lambda: _send(item_ids))
+    _with_circuit_breaker(lambda: _send_batch(item_ids))
 
 
 def queue_length() -> int:
     """Messages that no worker has fetched yet. Raises BROKER_ERRORS."""
-    return _unless_silent(_count)
+    return _with_circuit_breaker(_count_messages)
 
 
-def _unless_silent(ask: Callable[[], T]) -> T:
-    global _silent_until
-    asked_at = time.monotonic()
-    if asked_at < _silent_until:
-        raise BrokerSilent
+def _with_circuit_breaker(operation: Callable[[], T]) -> T:
+    global _circuit_open_until
+    started = time.monotonic()
+    if started < _circuit_open_until:
+        raise BrokerCircuitOpen
     try:
-        return ask()
+        return operation()
     except BROKER_ERRORS:
-        if time.monotonic() > asked_at + ANSWER_SECONDS / 2:  # a refusal comes at once
-            _silent_until = time.monotonic() + SILENCE_SECONDS
+        if time.monotonic() > started + RESPONSE_TIMEOUT_SECONDS / 2:  # a refusal comes at once
+            _circuit_open_until = time.monotonic() + CIRCUIT_OPEN_SECONDS
         raise
 
 
-def _send(item_ids: Sequence[uuid.UUID]) -> None:
+def _send_batch(item_ids: Sequence[uuid.UUID]) -> None:
     with _producer() as producer, producer.batch():
         for item_id in item_ids:
             _publish(producer, item_id)
 
 
-def _count() -> int:
+def _count_messages() -> int:
     with _producer() as producer:
         return int(producer.channel.client.llen(QUEUE))
 
@@ -78,8 +78,8 @@ def _producer() -> Any:
 def _connection() -> Any:
     """What the pool copies. Not the workers' own connections: those wait for messages, silently and long."""
     options = {
-        "socket_connect_timeout": ANSWER_SECONDS,
-        "socket_timeout": ANSWER_SECONDS,
+        "socket_connect_timeout": RESPONSE_TIMEOUT_SECONDS,
+        "socket_timeout": RESPONSE_TIMEOUT_SECONDS,
         "max_retries": 0,  # kombu would connect three times, and wait as often
     }
     return current_app.connection_for_write(transport_options=options)

@@ -16,12 +16,12 @@ from batches.models import PolicyPause
 if TYPE_CHECKING:
     import uuid
 
-BREAKER = "breaker_open"
-_INTEGER = 2**31 - 1
+BREAKER_REASON = "breaker_open"
+_MAX_INTEGER = 2**31 - 1
 
-CROWDED_SECONDS = 5.0
+CONCURRENCY_LIMIT_SECONDS = 5.0
 # One that waits in a slot for a free place, for a moment: else each place would be free until a message arrives.
-WAITING_FOR_A_PLACE = 1
+ITEMS_WAITING_IN_SLOTS = 1
 
 # For a statement in which `b` is a batch.
 NOT_PAUSED = """NOT EXISTS (
@@ -35,7 +35,7 @@ DUE = """i.owner_id = b.owner_id AND i.batch_id = b.id AND i.state = 'available'
 # Policies with too many calls at once: how many more of the owner's items may be published, and the one batch that they
 # are taken from. The next batch has its turn when that one has none left: each would else get all the places. The order
 # of its items keeps the plan to their index.
-CROWDED = f"""
+CONCURRENCY_LIMITED = f"""
 SELECT p.policy_id, greatest(0, p.at_once - (
     SELECT count(*) FROM batches_batchitem i JOIN batches_batch b ON b.id = i.batch_id
     WHERE i.owner_id = %(owner)s AND b.policy_id = p.policy_id
@@ -48,7 +48,7 @@ FROM batches_policypause p WHERE p.until > clock_timestamp() AND p.at_once > 0
 """
 
 # A pause only ever grows, and a whole one goes before one that lets some items pass.
-_PAUSE = """
+_UPSERT_PAUSE = """
 INSERT INTO batches_policypause AS p (policy_id, until, reason, at_once)
 VALUES (%(policy)s, clock_timestamp() + make_interval(secs => %(seconds)s), %(reason)s, %(at_once)s)
 ON CONFLICT (policy_id) DO UPDATE
@@ -58,22 +58,32 @@ WHERE p.until < clock_timestamp() OR (p.at_once > 0 AND EXCLUDED.at_once = 0)
 """
 
 
-def pause(policy_id: uuid.UUID, *, reason: str, seconds: float) -> None:
-    _pause(policy_id, reason=reason, seconds=seconds, at_once=0)
+def pause_policy(policy_id: uuid.UUID, *, reason: str, seconds: float) -> None:
+    _upsert_pause(policy_id, reason=reason, seconds=seconds, concurrency_limit=0)
 
 
-def crowd(policy_id: uuid.UUID, *, reason: str, at_once: int) -> None:
+def limit_concurrency(policy_id: uuid.UUID, *, reason: str, max_running: int) -> None:
     """No more than so many calls of the policy may run at once, and so many do."""
-    _pause(policy_id, reason=reason, seconds=CROWDED_SECONDS, at_once=at_once + WAITING_FOR_A_PLACE)
+    _upsert_pause(
+        policy_id,
+        reason=reason,
+        seconds=CONCURRENCY_LIMIT_SECONDS,
+        concurrency_limit=max_running + ITEMS_WAITING_IN_SLOTS,
+    )
 
 
-def _pause(policy_id: uuid.UUID, *, reason: str, seconds: float, at_once: int) -> None:
+def _upsert_pause(policy_id: uuid.UUID, *, reason: str, seconds: float, concurrency_limit: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(
-            _PAUSE,
-            {"policy": policy_id, "reason": reason, "seconds": seconds, "at_once": min(at_once, _INTEGER)},
+            _UPSERT_PAUSE,
+            {
+                "policy": policy_id,
+                "reason": reason,
+                "seconds": seconds,
+                "at_once": min(concurrency_limit, _MAX_INTEGER),
+            },
         )
 
 
 def end_breaker_pause(policy_id: uuid.UUID) -> None:
-    PolicyPause.objects.filter(policy_id=policy_id, reason=BREAKER).delete()
+    PolicyPause.objects.filter(policy_id=policy_id, reason=BREAKER_REASON).delete()

@@ -15,11 +15,11 @@ from django.db import connection
 
 from batches.publishing import broker
 from batches.publishing.broker import BROKER_ERRORS
-from batches.publishing.policy_pauses import CROWDED, DUE, NOT_PAUSED
-from batches.publishing.publisher_thread import Refiller
+from batches.publishing.policy_pauses import CONCURRENCY_LIMITED, DUE, NOT_PAUSED
+from batches.publishing.publisher_thread import PublisherThread
 from batches.submission.owner_quota import LOCK_OWNER
-from relaybatch.db.isolation import attempt
-from relaybatch.db.pipeline import under_lock
+from relaybatch.db.isolation import run_isolated
+from relaybatch.db.pipeline import execute_under_lock
 from routing.failpoints import reach
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-SMALLEST_WINDOW = 16
+MIN_WINDOW_ITEMS = 16
 
 # Published, unfinished items that an owner may have: by default twice the live slots.
 _WINDOW = """coalesce(%(window)s::int, greatest(%(smallest)s, 2 * (
@@ -41,7 +41,7 @@ _MARK_DUE = f"""
 WITH room AS (
     SELECT greatest(0, {_WINDOW} - count(*)) AS items FROM batches_batchitem
     WHERE owner_id = %(owner)s AND (state = 'running' OR (state = 'available' AND published_at IS NOT NULL))
-), crowded AS MATERIALIZED ({CROWDED}), due AS (
+), crowded AS MATERIALIZED ({CONCURRENCY_LIMITED}), due AS (
     SELECT i.id, i.batch_id, i.idx
     FROM batches_batch b LEFT JOIN crowded ON crowded.policy_id = b.policy_id CROSS JOIN LATERAL (
         SELECT i.id, i.batch_id, i.idx FROM batches_batchitem i WHERE {DUE}
@@ -79,14 +79,14 @@ SELECT lost.id FROM lost JOIN marked USING (id) ORDER BY lost.published_at, lost
 """
 
 
-def publish_soon(owner_id: int) -> None:
+def request_publish(owner_id: int) -> None:
     """Fills the owner's window in a moment, on a thread of its own: neither an answer nor a slot waits for it."""
-    _refiller.ask(owner_id)
+    _publisher_thread.request(owner_id)
 
 
-def finish_publishing() -> None:
+def drain_publisher() -> None:
     """Publishes what was asked for and ends the thread; a later request starts it again."""
-    _refiller.rest()
+    _publisher_thread.drain()
 
 
 def publish_due(owner_id: int) -> int:
@@ -94,10 +94,10 @@ def publish_due(owner_id: int) -> int:
     values = {
         "owner": owner_id,
         "window": settings.RELAY_BATCH_WINDOW,
-        "smallest": SMALLEST_WINDOW,
+        "smallest": MIN_WINDOW_ITEMS,
         "lost": settings.RELAY_WORKER_LOST_S,
     }
-    marked = under_lock(LOCK_OWNER, owner_id, _MARK_DUE, values, prepare=False)
+    marked = execute_under_lock(LOCK_OWNER, owner_id, _MARK_DUE, values, prepare=False)
     reach("in_publish")
     return _send([row[0] for row in marked])
 
@@ -108,7 +108,7 @@ def publish_all_due() -> bool:
         cursor.execute(_OWNERS_WITH_DUE_ITEMS)
         owner_ids = [row[0] for row in cursor.fetchall()]
     published = [
-        attempt("publishing for an owner", partial(publish_due, owner_id), owner_id=owner_id)
+        run_isolated("publishing for an owner", partial(publish_due, owner_id), owner_id=owner_id)
         for owner_id in owner_ids
     ]
     return all(published)
@@ -122,7 +122,7 @@ def publish_lost() -> int:
     try:
         queued = broker.queue_length()
     except BROKER_ERRORS as error:
-        logger.warning("the broker is away (%s): lost messages are published later", _kind(error))
+        logger.warning("the broker is away (%s): lost messages are published later", _error_name(error))
         return 0
     with connection.cursor() as cursor:
         cursor.execute(_MARK_LOST, {"queued": queued})
@@ -136,14 +136,16 @@ def _send(item_ids: list[uuid.UUID]) -> int:
     try:
         broker.send_messages(item_ids)
     except BROKER_ERRORS as error:
-        logger.warning("the broker is away (%s): %d items are published later", _kind(error), len(item_ids))
+        logger.warning(
+            "the broker is away (%s): %d items are published later", _error_name(error), len(item_ids)
+        )
         return 0
     return len(item_ids)
 
 
-def _kind(error: Exception) -> str:
+def _error_name(error: Exception) -> str:
     """Of kombu's own classes, none says what Redis answered."""
     return type(error.__cause__ or error).__name__
 
 
-_refiller = Refiller(publish_due)
+_publisher_thread = PublisherThread(publish_due)

@@ -20,8 +20,8 @@ FIRST_PAGE_ITEMS, PAGE_ITEMS = 50, 500
 READ_AHEAD_BYTES = 4 << 20
 
 # Of a completed item whose answer cannot be read back.
-LOST_CODE = "load_result_failed"
-LOST_ERROR = "load result: the stored answer cannot be read"
+UNREADABLE_CODE = "load_result_failed"
+UNREADABLE_ERROR = "load result: the stored answer cannot be read"
 
 _COLUMNS = (
     *("id", "idx", "custom_id", "state", "claim_no", "response_length"),
@@ -29,7 +29,7 @@ _COLUMNS = (
 )
 
 
-class Row(NamedTuple):
+class ResultRow(NamedTuple):
     item_id: uuid.UUID
     idx: int
     custom_id: str | None
@@ -45,16 +45,16 @@ class Row(NamedTuple):
 class Result(NamedTuple):
     """`response`: the upstream's JSON as stored, only of a completed item; None there = it cannot be read back."""
 
-    row: Row
+    row: ResultRow
     response: bytes | None
     usage: Total | None
 
     @property
-    def is_lost(self) -> bool:
+    def is_unreadable(self) -> bool:
         return self.row.state == ItemState.COMPLETED and self.response is None
 
 
-class Selection(NamedTuple):
+class ResultFilter(NamedTuple):
     """Which results: of these states (none given = all), behind `after_idx`, at most `limit` (None = all)."""
 
     states: Sequence[str] = ()
@@ -63,57 +63,57 @@ class Selection(NamedTuple):
     with_usage: bool = False
 
 
-def results_of(batch_id: uuid.UUID, selection: Selection) -> Iterator[list[Result]]:
+def iter_results(batch_id: uuid.UUID, result_filter: ResultFilter) -> Iterator[list[Result]]:
     """Lists of results by idx, few enough at a time that memory stays flat however large the batch is."""
-    for rows in _pages(batch_id, selection):
-        usage = _usage(batch_id, rows) if selection.with_usage else {}
-        for part in _parts(rows):
-            yield _with_responses(batch_id, part, usage)
+    for rows in _pages(batch_id, result_filter):
+        usage = _usage_by_idx(batch_id, rows) if result_filter.with_usage else {}
+        for group in _read_ahead_groups(rows):
+            yield _with_responses(batch_id, group, usage)
 
 
-def _pages(batch_id: uuid.UUID, selection: Selection) -> Iterator[list[Row]]:
+def _pages(batch_id: uuid.UUID, result_filter: ResultFilter) -> Iterator[list[ResultRow]]:
     """Short queries: one long cursor would hold a snapshot as long as its slowest reader."""
-    after_idx, size, left = selection.after_idx, FIRST_PAGE_ITEMS, selection.limit
-    while left is None or left > 0:
-        size = size if left is None else min(size, left)
-        found = BatchItem.objects.page(batch_id, after_idx=after_idx, states=selection.states)[:size]
-        rows = [Row(*row) for row in found.values_list(*_COLUMNS)]
+    after_idx, size, remaining = result_filter.after_idx, FIRST_PAGE_ITEMS, result_filter.limit
+    while remaining is None or remaining > 0:
+        size = size if remaining is None else min(size, remaining)
+        found = BatchItem.objects.page(batch_id, after_idx=after_idx, states=result_filter.states)[:size]
+        rows = [ResultRow(*row) for row in found.values_list(*_COLUMNS)]
         if rows:
             yield rows
         if len(rows) < size:
             return
         after_idx = rows[-1].idx
-        left = None if left is None else left - size
+        remaining = None if remaining is None else remaining - size
         size = PAGE_ITEMS
 
 
-def _parts(rows: list[Row]) -> Iterator[list[Row]]:
-    part: list[Row] = []
-    held = 0
+def _read_ahead_groups(rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
+    group: list[ResultRow] = []
+    group_bytes = 0
     for row in rows:
         length = row.response_length or 0
-        if part and held + length > READ_AHEAD_BYTES:
-            yield part
-            part, held = [], 0
-        part.append(row)
-        held += length
-    yield part
+        if group and group_bytes + length > READ_AHEAD_BYTES:
+            yield group
+            group, group_bytes = [], 0
+        group.append(row)
+        group_bytes += length
+    yield group
 
 
-def _with_responses(batch_id: uuid.UUID, rows: list[Row], usage: dict[int, Total]) -> list[Result]:
+def _with_responses(batch_id: uuid.UUID, rows: list[ResultRow], usage: dict[int, Total]) -> list[Result]:
     completed = [row for row in rows if row.state == ItemState.COMPLETED]
     refs = [(row.idx, row.claim_no) for row in completed]
-    read = _responses(batch_id, refs) if refs else []
+    read = _read_responses(batch_id, refs) if refs else []
     found = {row.idx: response for row, response in zip(completed, read, strict=True)}
     return [Result(row, found.get(row.idx), usage.get(row.idx)) for row in rows]
 
 
-def _responses(batch_id: uuid.UUID, refs: list[tuple[int, int]]) -> list[bytes | None]:
+def _read_responses(batch_id: uuid.UUID, refs: list[tuple[int, int]]) -> list[bytes | None]:
     try:
-        return open_store().responses(batch_id, refs)
+        return open_store().read_responses(batch_id, refs)
     except PayloadStoreUnavailable:
         return [None] * len(refs)
 
 
-def _usage(batch_id: uuid.UUID, rows: list[Row]) -> dict[int, Total]:
+def _usage_by_idx(batch_id: uuid.UUID, rows: list[ResultRow]) -> dict[int, Total]:
     return item_totals(batch_id, first_idx=rows[0].idx, last_idx=rows[-1].idx)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class BatchStatus:
     """`counts`: items by state, only states that occur; `waiting`: by reason."""
 
     batch: Batch
@@ -25,7 +25,7 @@ class Snapshot:
     usage: Total
 
 
-def snapshots_of(batches: Sequence[Batch]) -> list[Snapshot]:
+def batch_statuses(batches: Sequence[Batch]) -> list[BatchStatus]:
     """Three queries for all of them, within the `one_snapshot()` in which the rows were read.
 
     The counts of those that have ended are in their rows.
@@ -35,7 +35,7 @@ def snapshots_of(batches: Sequence[Batch]) -> list[Snapshot]:
     waiting = BatchItem.objects.waiting_by_batch(running) if running else {}
     totals = batch_totals(batch.id for batch in batches)
     return [
-        Snapshot(
+        BatchStatus(
             batch=batch,
             counts=counts.get(batch.id, {}) if batch.final_counts is None else batch.final_counts,
             waiting=waiting.get(batch.id, {}),

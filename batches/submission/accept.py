@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 
 from batches.models import Batch
-from batches.payloads import PayloadStoreUnavailable, PayloadUnwritable, open_store
-from batches.publishing.publish import publish_soon
-from batches.submission.idempotency import Idempotency, claim_answer
-from batches.submission.owner_quota import lock_owner, owner_named, require_room
-from batches.submission.resends import Send, add_create
+from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
+from batches.publishing.publish import request_publish
+from batches.submission.idempotency import Idempotency, store_response
+from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner, lock_owner
+from batches.submission.resends import KeylessRequest, record_create
 from relaybatch.db.clock import database_now
-from relaybatch.db.outage import AWAY
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.http.errors import Forbidden, Unavailable
 from relaybatch.ids import uuid7, uuid7_run
 
@@ -37,7 +37,7 @@ _COPY_ITEMS = """COPY batches_batchitem
 
 
 @dataclass(frozen=True, slots=True)
-class Accepted:
+class CreateResponse:
     """The answer to a create."""
 
     status: int
@@ -48,38 +48,38 @@ def accept_batch(
     submission: Submission,
     *,
     credential: Credential,
-    repeatable: Idempotency | Send | None,
+    replay_key: Idempotency | KeylessRequest | None,
     render: Callable[[Batch], tuple[int, bytes]],
-) -> Accepted:
+) -> CreateResponse:
     """Stores a batch, its items and their requests, and publishes the first window after the commit.
 
     `repeatable`: by what the caller may ask for the same again and be given the same answer. Raises AnsweredEarlier or
     Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
     Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
     """
-    owner = owner_named(credential.owner)
-    require_room(owner.id, len(submission.requests))
+    owner = get_or_create_owner(credential.owner)
+    check_open_item_quota(owner.id, len(submission.requests))
     batch = _new_batch(submission, owner=owner, credential=credential)
-    accepted = Accepted(*render(batch))
+    response = CreateResponse(*render(batch))
     _store_requests(batch, submission)
-    with _all_or_nothing(batch):
-        if repeatable:
-            _keep_answer(owner, repeatable, accepted)
+    with _atomic_with_payloads(batch):
+        if replay_key:
+            _store_response(owner, replay_key, response)
         batch.save(force_insert=True)
         _copy_items(batch, submission)
         lock_owner(owner.id)
-        require_room(owner.id, 0)
-        transaction.on_commit(lambda: publish_soon(owner.id), robust=True)
+        check_open_item_quota(owner.id, 0)
+        transaction.on_commit(lambda: request_publish(owner.id), robust=True)
     logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
-    return accepted
+    return response
 
 
-def _keep_answer(owner: Owner, repeatable: Idempotency | Send, accepted: Accepted) -> None:
-    status, body = accepted.status, accepted.body
-    if isinstance(repeatable, Send):
-        add_create(owner, repeatable, status=status, body=body)
+def _store_response(owner: Owner, replay_key: Idempotency | KeylessRequest, response: CreateResponse) -> None:
+    status, body = response.status, response.body
+    if isinstance(replay_key, KeylessRequest):
+        record_create(owner, replay_key, status=status, body=body)
     else:
-        claim_answer(owner, repeatable, status=status, body=body)
+        store_response(owner, replay_key, status=status, body=body)
 
 
 def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) -> Batch:
@@ -115,7 +115,7 @@ def _store_requests(batch: Batch, submission: Submission) -> None:
         store = open_store()
         store.check()
     except PayloadStoreUnavailable as error:
-        raise _not_stored(error) from error
+        raise _store_unavailable(error) from error
     try:
         _put_requests(store, batch, submission)
     except BaseException:
@@ -124,23 +124,23 @@ def _store_requests(batch: Batch, submission: Submission) -> None:
 
 
 @contextlib.contextmanager
-def _all_or_nothing(batch: Batch) -> Iterator[None]:
+def _atomic_with_payloads(batch: Batch) -> Iterator[None]:
     """A transaction. What is stored for the batch goes after a roll-back, but not after a commit that broke off: it may
     have succeeded unheard."""
-    is_written = False
+    reached_commit = False
     try:
         with transaction.atomic():
             yield
-            is_written = True
+            reached_commit = True
     except BaseException:
-        if not is_written:
+        if not reached_commit:
             _discard(batch)
         raise
 
 
 def _discard(batch: Batch) -> None:
     """As far as it can be done now: the sweeper does the rest."""
-    with contextlib.suppress(PayloadUnwritable, PayloadStoreUnavailable, *AWAY):
+    with contextlib.suppress(PayloadWriteError, PayloadStoreUnavailable, *DATABASE_UNAVAILABLE):
         open_store().discard(batch.id)
 
 
@@ -149,11 +149,11 @@ def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) ->
     try:
         store.put_requests(batch.id, submission.requests)
         store.check()
-    except (PayloadStoreUnavailable, PayloadUnwritable) as error:
-        raise _not_stored(error) from error
+    except (PayloadStoreUnavailable, PayloadWriteError) as error:
+        raise _store_unavailable(error) from error
 
 
-def _not_stored(error: Exception) -> Unavailable:
+def _store_unavailable(error: Exception) -> Unavailable:
     logger.error("a submission could not be stored", exc_info=error)
     return Unavailable("The requests could not be stored; try again later.", code="store_unavailable")
 

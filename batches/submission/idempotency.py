@@ -10,7 +10,7 @@ from batches.models import IdempotencyKey, Owner
 from batches.models.surroundings import IDEMPOTENCY_HOURS
 from relaybatch.http.errors import Conflict
 
-_CLAIM = f"""
+_STORE_RESPONSE = f"""
 INSERT INTO batches_idempotencykey (owner_id, key_hash, body_hash, status, answer, created_at)
 VALUES (%s, %s, %s, %s, %s, clock_timestamp())
 ON CONFLICT (owner_id, key_hash) DO UPDATE SET body_hash = EXCLUDED.body_hash, status = EXCLUDED.status,
@@ -27,37 +27,37 @@ class Idempotency:
     body_hash: bytes
 
 
-class AnsweredEarlier(Exception):  # noqa: N818 -- not an error: the caller gets the answer that it carries
+class ReplayedResponse(Exception):  # noqa: N818 -- not an error: the caller gets the answer that it carries
     def __init__(self, *, status: int, body: bytes) -> None:
         super().__init__("answered earlier")
         self.status = status
         self.body = body
 
 
-def raise_if_answered(owner_name: str, idempotency: Idempotency) -> None:
+def raise_if_replayed(owner_name: str, idempotency: Idempotency) -> None:
     """Raises AnsweredEarlier, or Conflict when the key came with another body; else returns."""
-    fresh = IdempotencyKey.objects.fresh()
-    if row := fresh.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first():
-        raise _answer(row, idempotency)
+    unexpired = IdempotencyKey.objects.unexpired()
+    if row := unexpired.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first():
+        raise _replay(row, idempotency)
 
 
-def claim_answer(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
+def store_response(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
     """Stores the answer in the caller's transaction, or raises as `raise_if_answered` does.
 
     Of two creates at once, the second waits here for the first one's commit (or roll-back, and then goes on).
     """
     with connection.cursor() as cursor:
-        cursor.execute(_CLAIM, [owner.id, idempotency.key_hash, idempotency.body_hash, status, body])
-        claimed = cursor.rowcount == 1
-    if not claimed:
-        raise _answer(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
+        cursor.execute(_STORE_RESPONSE, [owner.id, idempotency.key_hash, idempotency.body_hash, status, body])
+        stored = cursor.rowcount == 1
+    if not stored:
+        raise _replay(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
 
 
-def _answer(row: IdempotencyKey, idempotency: Idempotency) -> AnsweredEarlier:
+def _replay(row: IdempotencyKey, idempotency: Idempotency) -> ReplayedResponse:
     if bytes(row.body_hash) != idempotency.body_hash:
         raise Conflict(
             "This Idempotency-Key was used with another request (path and body) within the last 24 hours; "
             "send the same request, or another key.",
             code="idempotency_conflict",
         )
-    return AnsweredEarlier(status=row.status, body=bytes(row.answer))
+    return ReplayedResponse(status=row.status, body=bytes(row.answer))

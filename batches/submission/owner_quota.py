@@ -14,7 +14,7 @@ from relaybatch.http.errors import TooManyRequests
 LOCK_OWNER = "SELECT id FROM batches_owner WHERE id = %s FOR NO KEY UPDATE"
 
 
-def owner_named(name: str) -> Owner:
+def get_or_create_owner(name: str) -> Owner:
     return Owner.objects.get_or_create(name=name)[0]
 
 
@@ -24,7 +24,7 @@ def lock_owner(owner_id: int) -> None:
         cursor.execute(LOCK_OWNER, [owner_id])
 
 
-def require_room(owner_id: int, adding: int) -> None:
+def check_open_item_quota(owner_id: int, adding: int) -> None:
     """Raises TooManyRequests when `adding` more items would put the owner over RELAY_MAX_OPEN_ITEMS.
 
     The sum over open batches bounds the true number from above and costs nothing; only when it is over the limit
@@ -32,8 +32,8 @@ def require_room(owner_id: int, adding: int) -> None:
     """
     limit = settings.RELAY_MAX_OPEN_ITEMS
     open_batches = Batch.objects.open().filter(owner_id=owner_id)
-    bound = open_batches.aggregate(total=models.Sum("total_items"))["total"] or 0
-    if bound + adding <= limit:
+    upper_bound = open_batches.aggregate(total=models.Sum("total_items"))["total"] or 0
+    if upper_bound + adding <= limit:
         return
     if BatchItem.objects.filter(OPEN, owner_id=owner_id).count() + adding > limit:
         raise TooManyRequests(

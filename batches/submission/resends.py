@@ -22,8 +22,8 @@ from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
 
 from batches.models.surroundings import RESEND_MINUTES
-from batches.submission.idempotency import AnsweredEarlier
-from relaybatch.db.outage import AWAY
+from batches.submission.idempotency import ReplayedResponse
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.http.errors import Unavailable
 from relaybatch.ids import uuid7
 
@@ -35,28 +35,28 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-COUNT_HEADER = "x-stainless-retry-count"
-WAIT_SECONDS = 60
+RESEND_COUNT_HEADER = "x-stainless-retry-count"
+LOCK_TIMEOUT_SECONDS = 60
 # SDKs try twice unless they are told otherwise. Within eleven minutes nobody comes to a thousand.
-_COUNT = re.compile("[1-9][0-9]{0,2}", re.ASCII)
+_VALID_COUNT = re.compile("[1-9][0-9]{0,2}", re.ASCII)
 
 # The time-out is that of the statement: outside of a transaction, nothing of it stays.
 _LOCK = "SELECT set_config('lock_timeout', %(wait)s, true), pg_advisory_lock{kind}(%(lock)s)"
 # By the database's clock as of the arrival: what the lock is waited for does not count.
 _ARRIVED_AT = "statement_timestamp() - make_interval(secs => %(age)s)"
-_TAKE = f"""
+_TAKE_RESPONSE = f"""
 UPDATE batches_keylesscreate SET resends = %(count)s
 WHERE id = (SELECT id FROM batches_keylesscreate WHERE digest = %(digest)s ORDER BY arrived_at DESC, id DESC LIMIT 1)
     AND status > 0 AND resends < %(count)s
     AND arrived_at >= clock_timestamp() - interval '{RESEND_MINUTES} minutes'
 RETURNING status, answer
 """
-_ADD = f"""
+_RECORD_CREATE = f"""
 INSERT INTO batches_keylesscreate (id, owner_id, digest, resends, status, answer, arrived_at)
 VALUES (%(id)s, %(owner)s, %(digest)s, %(count)s, %(status)s, %(answer)s, {_ARRIVED_AT})
 """
 # Not where the send's own create is there: its commit went through, and only its answer did not.
-_ADD_REFUSED = f"""
+_RECORD_REJECTION = f"""
 INSERT INTO batches_keylesscreate (id, owner_id, digest, resends, status, answer, arrived_at)
 SELECT %(id)s, id, %(digest)s, %(count)s, 0, ''::bytea, {_ARRIVED_AT} FROM batches_owner WHERE name = %(owner_name)s
 ON CONFLICT (id) DO NOTHING
@@ -64,7 +64,7 @@ ON CONFLICT (id) DO NOTHING
 
 
 @dataclass(frozen=True, slots=True)
-class Send:
+class KeylessRequest:
     """A create without Idempotency-Key, as it has just arrived.
 
     `digest`: SHA-256 of whose it is and what was asked for. `count`: how often the SDK sent it before; 0 = first send.
@@ -72,29 +72,29 @@ class Send:
 
     owner_name: str
     digest: bytes
-    count: int
+    resend_count: int
     id: uuid.UUID = field(default_factory=uuid7)
-    arrived: float = field(default_factory=time.monotonic)
+    arrived_monotonic: float = field(default_factory=time.monotonic)
 
     @property
     def values(self) -> dict[str, Any]:
         return {
             "id": self.id,
             "digest": self.digest,
-            "count": self.count,
+            "count": self.resend_count,
             "lock": int.from_bytes(self.digest[:8], "big", signed=True),
-            "age": time.monotonic() - self.arrived,
+            "age": time.monotonic() - self.arrived_monotonic,
             "owner_name": self.owner_name,
         }
 
 
-def resend_count(headers: Mapping[str, str]) -> int:
+def parse_resend_count(headers: Mapping[str, str]) -> int:
     """What no SDK says counts as a first send."""
-    said = headers.get(COUNT_HEADER, "")
-    return int(said) if _COUNT.fullmatch(said) else 0
+    value = headers.get(RESEND_COUNT_HEADER, "")
+    return int(value) if _VALID_COUNT.fullmatch(value) else 0
 
 
-def digest_of(owner_name: str, *, path: str, query: str, body: memoryview) -> bytes:
+def request_digest(owner_name: str, *, path: str, query: str, body: memoryview) -> bytes:
     """Covers the decoded body, which may be compressed differently, and no slash at the end of the path."""
     digest = hashlib.sha256(
         "\0".join((owner_name, path.rstrip("/"), query, "")).encode(errors="surrogatepass")
@@ -104,32 +104,32 @@ def digest_of(owner_name: str, *, path: str, query: str, body: memoryview) -> by
 
 
 @contextlib.contextmanager
-def in_its_turn(send: Send) -> Iterator[None]:
+def deduplicate(request: KeylessRequest) -> Iterator[None]:
     """What is done within is the send's answering. Raises AnsweredEarlier where this is a resend of the newest create
     of its kind, once none of its kind is in progress any more; Unavailable where that takes longer than WAIT_SECONDS.
     """
-    with _locked(send):
-        if send.count:
-            _raise_if_answered(send)
+    with _hold_lock(request):
+        if request.resend_count:
+            _raise_if_replayed(request)
         try:
             yield
         except Exception:
-            _note_refusal(send)
+            _record_rejection(request)
             raise
 
 
-def add_create(owner: Owner, send: Send, *, status: int, body: bytes) -> None:
+def record_create(owner: Owner, request: KeylessRequest, *, status: int, body: bytes) -> None:
     """Keeps the answer, in the transaction of what it tells of."""
     with connection.cursor() as cursor:
-        cursor.execute(_ADD, send.values | {"owner": owner.id, "status": status, "answer": body})
+        cursor.execute(_RECORD_CREATE, request.values | {"owner": owner.id, "status": status, "answer": body})
 
 
 @contextlib.contextmanager
-def _locked(send: Send) -> Iterator[None]:
-    kind = "" if send.count else "_shared"
+def _hold_lock(request: KeylessRequest) -> Iterator[None]:
+    suffix = "" if request.resend_count else "_shared"
     try:
         with connection.cursor() as cursor:
-            cursor.execute(_LOCK.format(kind=kind), send.values | {"wait": f"{WAIT_SECONDS}s"})
+            cursor.execute(_LOCK.format(kind=suffix), request.values | {"wait": f"{LOCK_TIMEOUT_SECONDS}s"})
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise Unavailable(
@@ -139,34 +139,34 @@ def _locked(send: Send) -> Iterator[None]:
     try:
         yield
     finally:
-        _unlock(send, kind)
+        _unlock(request, suffix)
 
 
-def _unlock(send: Send, kind: str) -> None:
+def _unlock(request: KeylessRequest, suffix: str) -> None:
     """With the session at the latest: where that is broken, it must not be used again."""
     try:
         with connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_advisory_unlock{kind}(%(lock)s)", send.values)
-    except AWAY:
+            cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%(lock)s)", request.values)
+    except DATABASE_UNAVAILABLE:
         connection.close()
 
 
-def _raise_if_answered(send: Send) -> None:
+def _raise_if_replayed(request: KeylessRequest) -> None:
     """By the newest create, unless a resend of the same count had its answer."""
     with connection.cursor() as cursor:
-        cursor.execute(_TAKE, send.values)
+        cursor.execute(_TAKE_RESPONSE, request.values)
         row = cursor.fetchone()
     if row:
-        raise AnsweredEarlier(status=row[0], body=bytes(row[1]))
+        raise ReplayedResponse(status=row[0], body=bytes(row[1]))
 
 
-def _note_refusal(send: Send) -> None:
+def _record_rejection(request: KeylessRequest) -> None:
     """A resend of what was refused is no resend of an earlier create. Raises nothing where the database is away."""
     if connection.errors_occurred and not connection.is_usable():  # the next one works
         connection.close()
     try:
         with connection.cursor() as cursor:
-            cursor.execute(_ADD_REFUSED, send.values)
-    except AWAY as error:
+            cursor.execute(_RECORD_REJECTION, request.values)
+    except DATABASE_UNAVAILABLE as error:
         logger.warning("a refused create could not be noted: %s", type(error).__name__)
         connection.close()

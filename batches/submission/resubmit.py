@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw
 from batches.dialects.body_parser import Part, is_there
 from batches.models import BatchItem, ItemState
 from batches.models.item import FAILED
-from batches.payloads import PayloadStoreUnavailable, PayloadUnreadable, open_store
+from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
 from batches.submission.accept import accept_batch
 from batches.submission.submission import Submission
 from relaybatch.http.errors import Conflict, InvalidRequest, Unavailable
@@ -35,7 +35,7 @@ DIALECTS_WITH_METADATA = frozenset({"relay", "openai"})
 MAX_ENTRY_BYTES = 2 + 512 * 12
 
 
-class Selection(msgspec.Struct, frozen=True):
+class FailedItemFilter(msgspec.Struct, frozen=True):
     """Which of the failed items; all that is given must fit. Nothing given: every discarded one.
 
     Expired and cancelled items did not fail: they are taken only where `error_code` names them. Texts are in UTF-8,
@@ -53,14 +53,14 @@ class _Members(msgspec.Struct, frozen=True):
     custom_id: Part = UNSET
 
 
-_members = msgspec.json.Decoder(_Members)
-_list = msgspec.json.Decoder(list[Raw])
-_text = msgspec.json.Decoder(str)
-_number = msgspec.json.Decoder(int)
+_members_decoder = msgspec.json.Decoder(_Members)
+_list_decoder = msgspec.json.Decoder(list[Raw])
+_string_decoder = msgspec.json.Decoder(str)
+_integer_decoder = msgspec.json.Decoder(int)
 
 
 @dataclass(frozen=True, slots=True)
-class _Failed:
+class _FailedItem:
     custom_id: str | None
     offset: int
     length: int
@@ -69,65 +69,70 @@ class _Failed:
 _FIELDS = ("custom_id", "request_offset", "request_length")
 
 
-def read_selection(body: Text, batch: Batch) -> Selection:
+def parse_item_filter(body: Text, batch: Batch) -> FailedItemFilter:
     """An empty body selects every failed item of the batch. Raises InvalidRequest."""
     if not body:
-        return Selection()
-    members = decode_object(body, _members)
+        return FailedItemFilter()
+    members = decode_object(body, _members_decoder)
     if is_too_deep(body, around=0):
         raise too_deep()
-    at_most = max(batch.total_items, settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
-    return Selection(
-        error_code=_texts(members.error_code, field="error_code", at_most=at_most),
-        idx=_numbers(members.idx, field="idx", at_most=at_most),
-        custom_id=_texts(members.custom_id, field="custom_id", at_most=at_most),
+    max_entries = max(batch.total_items, settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    return FailedItemFilter(
+        error_code=_parse_strings(members.error_code, field="error_code", max_entries=max_entries),
+        idx=_parse_integers(members.idx, field="idx", max_entries=max_entries),
+        custom_id=_parse_strings(members.custom_id, field="custom_id", max_entries=max_entries),
     )
 
 
-def _texts(part: Part, *, field: str, at_most: int) -> frozenset[bytes] | None:
+def _parse_strings(member: Part, *, field: str, max_entries: int) -> frozenset[bytes] | None:
     """What is too long for any item's is left out: it selects nothing."""
-    if not is_there(part):
+    if not is_there(member):
         return None
-    with _kind_named(field, kind="a string"):
-        entries = _entries(part, field=field, at_most=at_most)
+    with _raise_for_wrong_type(field, expected="a string"):
+        entries = _split_entries(member, field=field, max_entries=max_entries)
         if not all(bytes(memoryview(entry)[:1]) == b'"' for entry in entries):
             raise msgspec.ValidationError
-        return frozenset(_text.decode(entry).encode() for entry in entries if len(entry) <= MAX_ENTRY_BYTES)
+        return frozenset(
+            _string_decoder.decode(entry).encode() for entry in entries if len(entry) <= MAX_ENTRY_BYTES
+        )
 
 
-def _numbers(part: Part, *, field: str, at_most: int) -> frozenset[int] | None:
-    if not is_there(part):
+def _parse_integers(member: Part, *, field: str, max_entries: int) -> frozenset[int] | None:
+    if not is_there(member):
         return None
-    with _kind_named(field, kind="a whole number"):
-        return frozenset(_number.decode(entry) for entry in _entries(part, field=field, at_most=at_most))
+    with _raise_for_wrong_type(field, expected="a whole number"):
+        return frozenset(
+            _integer_decoder.decode(entry)
+            for entry in _split_entries(member, field=field, max_entries=max_entries)
+        )
 
 
-def _entries(part: Raw, *, field: str, at_most: int) -> list[Raw]:
+def _split_entries(member: Raw, *, field: str, max_entries: int) -> list[Raw]:
     """One, or those of a list, which are counted before each becomes a value of its own."""
-    if bytes(memoryview(part)[:1]) != b"[":
-        return [part]
-    if most_elements(part) > at_most:
+    if bytes(memoryview(member)[:1]) != b"[":
+        return [member]
+    if most_elements(member) > max_entries:
         raise InvalidRequest(
-            f"`{field}` has more entries than a batch has items: at most {at_most} are allowed.",
+            f"`{field}` has more entries than a batch has items: at most {max_entries} are allowed.",
             code="too_many_items",
             param=field,
         )
-    return _list.decode(part)
+    return _list_decoder.decode(member)
 
 
 @contextlib.contextmanager
-def _kind_named(field: str, *, kind: str) -> Iterator[None]:
+def _raise_for_wrong_type(field: str, *, expected: str) -> Iterator[None]:
     try:
         yield
     except msgspec.ValidationError as error:
-        raise InvalidRequest(f"`{field}` must be {kind}, or a list of such.", param=field) from error
+        raise InvalidRequest(f"`{field}` must be {expected}, or a list of such.", param=field) from error
 
 
-def retry_submission(batch: Batch, selection: Selection) -> Submission:
+def build_resubmission(batch: Batch, item_filter: FailedItemFilter) -> Submission:
     """Raises Conflict before the batch's end, InvalidRequest when nothing failed, Unavailable without payloads."""
     if batch.ended_at is None:
         raise Conflict("This batch has not ended yet; its failed items can be retried when it has.")
-    failed = _failed_items(batch, selection)
+    failed = _failed_items(batch, item_filter)
     if not failed:
         raise InvalidRequest(
             "No item of this batch failed in the way that was asked for.", code="nothing_failed"
@@ -136,7 +141,7 @@ def retry_submission(batch: Batch, selection: Selection) -> Submission:
     return Submission(
         dialect=batch.dialect,
         shape=batch.shape,
-        requests=_requests(batch, failed),
+        requests=_read_requests(batch, failed),
         custom_ids=[item.custom_id for item in failed if item.custom_id is not None],
         max_attempts=batch.max_attempts,
         on_rate_limit=batch.on_rate_limit,
@@ -146,15 +151,15 @@ def retry_submission(batch: Batch, selection: Selection) -> Submission:
     )
 
 
-def retry_as_recorded(batch: Batch) -> uuid.UUID:
+def resubmit_as_owner(batch: Batch) -> uuid.UUID:
     """The id of a new batch of all failed items, whose it was before: owner, credential and policy are those of then.
 
     For operators, who have no credential of the owner's. Raises as `retry_submission` and `accept_batch` do.
     """
     accepted = accept_batch(
-        retry_submission(batch, Selection()),
+        build_resubmission(batch, FailedItemFilter()),
         credential=_recorded_credential(batch),
-        repeatable=None,
+        replay_key=None,
         render=lambda new: (202, new.id.bytes),
     )
     return uuid.UUID(bytes=accepted.body)
@@ -174,12 +179,12 @@ def _recorded_credential(batch: Batch) -> Credential:
     )
 
 
-def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
+def _failed_items(batch: Batch, item_filter: FailedItemFilter) -> list[_FailedItem]:
     """Chosen here and not by the database, to which a caller's list of any length would be sent."""
-    codes, idxs, custom_ids = selection.error_code, selection.idx, selection.custom_id
+    codes, idxs, custom_ids = item_filter.error_code, item_filter.idx, item_filter.custom_id
     rows = BatchItem.objects.of(batch).filter(FAILED).values_list("idx", "state", "error_code", *_FIELDS)
     return [
-        _Failed(custom_id, *place)
+        _FailedItem(custom_id, *place)
         for idx, state, code, custom_id, *place in rows
         if (state == ItemState.DISCARDED if codes is None else code.encode() in codes)
         and (idxs is None or idx in idxs)
@@ -187,14 +192,14 @@ def _failed_items(batch: Batch, selection: Selection) -> list[_Failed]:
     ]
 
 
-def _requests(batch: Batch, failed: Sequence[_Failed]) -> list[memoryview]:
+def _read_requests(batch: Batch, failed: Sequence[_FailedItem]) -> list[memoryview]:
     try:
-        whole = memoryview(open_store().read_requests(batch.id))
-    except (PayloadUnreadable, PayloadStoreUnavailable) as error:
+        packed = memoryview(open_store().read_requests(batch.id))
+    except (PayloadReadError, PayloadStoreUnavailable) as error:
         raise Unavailable(
             "The requests of this batch cannot be read; try again later.", code="store_unavailable"
         ) from error
-    return [whole[item.offset : item.offset + item.length] for item in failed]
+    return [packed[item.offset : item.offset + item.length] for item in failed]
 
 
 def _lifetime_seconds(batch: Batch) -> int | None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from batches.sweeper.cleanup import Housekeeping
-from relaybatch.db.isolation import attempt
-from relaybatch.db.outage import AWAY
+from batches.sweeper.cleanup import Cleanup
+from relaybatch.db.isolation import run_isolated
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.stop_signal import LAST_SECONDS
 
 if TYPE_CHECKING:
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-TIDY_SECONDS = 10.0
-TIDIES_AN_ORPHAN_SEARCH = 360
+CLEANUP_INTERVAL_SECONDS = 10.0
+RUNS_PER_ORPHAN_SEARCH = 360
 # Before the sweeper's process ends whatever it waits for.
-STOP_SECONDS = LAST_SECONDS - 1
+JOIN_TIMEOUT_SECONDS = LAST_SECONDS - 1
 
 
-class Housekeeper:
+class CleanupThread:
     """Works while `may_work()`; two at the same moment do no harm. What it is cut off in begins again."""
 
     def __init__(self, *, may_work: Callable[[], bool]) -> None:
         self._may_work = may_work
-        self._housekeeping = Housekeeping()
-        self._tidied = 0
+        self._cleanup = Cleanup()
+        self._runs = 0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="housekeeper", daemon=True)
 
@@ -40,24 +40,24 @@ class Housekeeper:
     def stop(self) -> None:
         """Ends the thread, or leaves it to the end of the process when a removal takes long."""
         self._stop.set()
-        self._thread.join(STOP_SECONDS)
+        self._thread.join(JOIN_TIMEOUT_SECONDS)
 
     def _run(self) -> None:
         while not self._stop.wait(1.0):
             if self._may_work():
-                self._try_turn()
-                self._stop.wait(TIDY_SECONDS)
+                self._run_once_safely()
+                self._stop.wait(CLEANUP_INTERVAL_SECONDS)
         connection.close()
 
-    def _try_turn(self) -> None:
+    def _run_once_safely(self) -> None:
         try:
-            attempt("a turn of the housekeeper", self._turn)
-        except AWAY as error:
+            run_isolated("a turn of the housekeeper", self._run_once)
+        except DATABASE_UNAVAILABLE as error:
             logger.warning("the housekeeper cannot reach the database: %s", type(error).__name__)
             connection.close()
 
-    def _turn(self) -> None:
-        self._housekeeping.tidy()
-        if self._tidied % TIDIES_AN_ORPHAN_SEARCH == 0:
-            self._housekeeping.remove_orphaned_payloads()
-        self._tidied += 1
+    def _run_once(self) -> None:
+        self._cleanup.run()
+        if self._runs % RUNS_PER_ORPHAN_SEARCH == 0:
+            self._cleanup.remove_orphaned_payloads()
+        self._runs += 1

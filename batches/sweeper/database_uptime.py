@@ -11,33 +11,33 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 # A worker's row is renewed six times in RELAY_WORKER_LOST_S: a shorter silence makes no live one look dead.
-SILENCES_A_LOST_TIME = 2
+GAPS_PER_LOST_TIMEOUT = 2
 
 
-class Sight:
+class DatabaseUptime:
     """Since when the database has answered without a break. An execute wrapper of Django's, to hear every answer.
 
     A server that is paused and goes on raises no error: its answers are only late.
     """
 
     def __init__(self) -> None:
-        self._since = self._heard = time.monotonic()
+        self._since = self._last_success = time.monotonic()
 
     def __call__(self, execute: Callable[..., Any], *statement: Any) -> Any:
         answer = execute(*statement)
-        self.hear()
+        self.record_success()
         return answer
 
-    def hear(self) -> None:
+    def record_success(self) -> None:
         now = time.monotonic()
-        if now - self._heard > settings.RELAY_WORKER_LOST_S / SILENCES_A_LOST_TIME:
+        if now - self._last_success > settings.RELAY_WORKER_LOST_S / GAPS_PER_LOST_TIMEOUT:
             self._since = now
-        self._heard = now
+        self._last_success = now
 
-    def lose(self) -> None:
-        self._since = self._heard = time.monotonic()
+    def reset(self) -> None:
+        self._since = self._last_success = time.monotonic()
 
-    def is_long_enough(self) -> bool:
+    def covers_lost_timeout(self) -> bool:
         """For declaring somebody dead by what the database has just answered."""
-        self.hear()
-        return self._heard - self._since >= settings.RELAY_WORKER_LOST_S
+        self.record_success()
+        return self._last_success - self._since >= settings.RELAY_WORKER_LOST_S

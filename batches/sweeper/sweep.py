@@ -10,12 +10,12 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
-from batches.completion.batch_end import end_if_over, lock_alone
+from batches.completion.batch_end import end_if_complete, lock_exclusive
 from batches.completion.cancel import expire_batch
-from batches.execution.claim import claims_of_dead_workers
+from batches.execution.claim import claims_of_lost_workers
 from batches.execution.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch
-from relaybatch.db.isolation import attempt
+from relaybatch.db.isolation import run_isolated
 
 if TYPE_CHECKING:
     import uuid
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-STEP = 500
+MAX_ROWS_PER_STEP = 500
 
 _SECONDS_TO_NEXT_DUE = """
 SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
 WHERE state = 'available' AND published_at IS NULL AND not_before IS NOT NULL
 """
-_OVER_BUT_OPEN = """
+_COMPLETE_BUT_OPEN = """
 SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
     SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND i.state IN ('available', 'running'))
 """
@@ -47,39 +47,41 @@ def seconds_to_next_due() -> float | None:
 
 def expire_overdue() -> None:
     overdue = Batch.objects.open().filter(expires_at__lte=Now()).values_list("id", flat=True)
-    for batch_id in overdue.order_by("expires_at", "id")[:STEP]:
-        attempt("expiry", partial(expire_batch, batch_id), batch_id=batch_id)
+    for batch_id in overdue.order_by("expires_at", "id")[:MAX_ROWS_PER_STEP]:
+        run_isolated("expiry", partial(expire_batch, batch_id), batch_id=batch_id)
 
 
-def take_from_dead_workers(*, may_declare_dead: Callable[[], bool]) -> None:
+def reclaim_lost_items(*, may_declare_lost: Callable[[], bool]) -> None:
     """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded.
 
     Asked after each look: the database may have stood still during it, and every sign of life with it.
     """
     tried: list[uuid.UUID] = []
-    while claims := claims_of_dead_workers(lost_seconds=settings.RELAY_WORKER_LOST_S, tried=tried, most=STEP):
-        if not may_declare_dead():
+    while claims := claims_of_lost_workers(
+        lost_seconds=settings.RELAY_WORKER_LOST_S, exclude=tried, limit=MAX_ROWS_PER_STEP
+    ):
+        if not may_declare_lost():
             return
         for claim in claims:
-            attempt("the care for a lost worker's item", partial(_take, claim), **claim.log_ids)
+            run_isolated("the care for a lost worker's item", partial(_reclaim, claim), **claim.log_fields)
         tried += [claim.item_id for claim in claims]
 
 
-def _take(claim: Claim) -> None:
-    logger.warning("the worker of a running item was lost", extra=claim.log_ids)
+def _reclaim(claim: Claim) -> None:
+    logger.warning("the worker of a running item was lost", extra=claim.log_fields)
     settle_with_fallbacks(claim)
 
 
-def end_finished() -> None:
+def end_complete_batches() -> None:
     """Ends batches without an open item. Settling does that by itself; this heals rows changed by hand."""
     with connection.cursor() as cursor:
-        cursor.execute(_OVER_BUT_OPEN)
+        cursor.execute(_COMPLETE_BUT_OPEN)
         batch_ids = [row[0] for row in cursor.fetchall()]
     for batch_id in batch_ids:
-        attempt("the end of a batch", partial(_end, batch_id), batch_id=batch_id)
+        run_isolated("the end of a batch", partial(_end_batch, batch_id), batch_id=batch_id)
 
 
-def _end(batch_id: uuid.UUID) -> None:
+def _end_batch(batch_id: uuid.UUID) -> None:
     with transaction.atomic():
-        lock_alone(batch_id)
-        end_if_over(batch_id)
+        lock_exclusive(batch_id)
+        end_if_complete(batch_id)

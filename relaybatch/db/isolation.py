@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from relaybatch.db.outage import AWAY, is_about_rows
+from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def attempt(what: str, do: Callable[[], object], **ids: object) -> bool:
+def run_isolated(step: str, action: Callable[[], object], **ids: object) -> bool:
     """True when it went well. Logs any error by kind and place; only an outage, which meets all alike, is raised."""
     try:
-        do()
+        action()
     except Exception as error:
-        if isinstance(error, AWAY) and not is_about_rows(error):
+        if isinstance(error, DATABASE_UNAVAILABLE) and not is_row_error(error):
             raise
-        logger.exception("%s broke off", what, extra=ids)
+        logger.exception("%s broke off", step, extra=ids)
         return False
     return True

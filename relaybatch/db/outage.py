@@ -17,43 +17,43 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-LONGEST_PAUSE_SECONDS = 5.0
+MAX_PAUSE_SECONDS = 5.0
 # Django's for statements through its cursors, psycopg's for those of the fast path. Internal errors are of a session
 # that the server ended within a transaction, and of a server that takes no writes any more (failover).
-AWAY = (
+DATABASE_UNAVAILABLE = (
     *(OperationalError, InterfaceError, InternalError),
     *(psycopg.OperationalError, psycopg.InterfaceError, psycopg.InternalError),
 )
 # Of the same classes, and yet about the rows in question: a limit of what can be stored, a damaged page or index. It
 # would be the same for ever. https://www.postgresql.org/docs/current/errcodes-appendix.html
-_ABOUT_ROWS = ("54", "XX001", "XX002")
-_ending = threading.Event()
+_ROW_ERROR_SQLSTATES = ("54", "XX001", "XX002")
+_stop_requested = threading.Event()
 
 
-def is_about_rows(error: Exception) -> bool:
+def is_row_error(error: Exception) -> bool:
     """Of what AWAY has: no outage, since the database answers everybody else."""
     code = getattr(error, "sqlstate", None) or getattr(error.__cause__, "sqlstate", None)
-    return str(code).startswith(_ABOUT_ROWS)
+    return str(code).startswith(_ROW_ERROR_SQLSTATES)
 
 
-def stop_waiting() -> None:
+def stop_retrying() -> None:
     """This process must end: from now on `patiently` raises what it would wait for."""
-    _ending.set()
+    _stop_requested.set()
 
 
-def patiently(do: Callable[[], T]) -> T:
+def retry_during_outage(action: Callable[[], T]) -> T:
     """Calls `do` until the database answers. `do` must be safe to repeat: a commit may have succeeded unheard.
 
     Raises AWAY only after `stop_waiting`.
     """
-    pause = 0.1
+    pause_seconds = 0.1
     while True:
         try:
-            return do()
-        except AWAY as error:
+            return action()
+        except DATABASE_UNAVAILABLE as error:
             logger.warning("the database is away, trying again: %s", type(error).__name__)
             connection.close()
-            if _ending.is_set():
+            if _stop_requested.is_set():
                 raise
-        _ending.wait(pause * (0.5 + random.random()))  # noqa: S311 -- spreads load, guards nothing
-        pause = min(pause * 2, LONGEST_PAUSE_SECONDS)
+        _stop_requested.wait(pause_seconds * (0.5 + random.random()))  # noqa: S311 -- spreads load, guards nothing
+        pause_seconds = min(pause_seconds * 2, MAX_PAUSE_SECONDS)

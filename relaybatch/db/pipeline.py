@@ -21,7 +21,7 @@ def raw_connection() -> psycopg.Connection[tuple[Any, ...]]:
     return raw
 
 
-def under_lock(
+def execute_under_lock(
     lock: LiteralString,
     key: int,
     statement: LiteralString,
@@ -36,14 +36,14 @@ def under_lock(
     """
 
     def run(*_: Any) -> list[tuple[Any, ...]]:
-        return _piped(raw_connection(), (lock, [key]), (statement, values), prepare=prepare)
+        return _run_pipeline(raw_connection(), (lock, [key]), (statement, values), prepare=prepare)
 
     for wrapper in reversed(connection.execute_wrappers):
         run = partial(wrapper, run)
     return run(statement, values, False, {"connection": connection})
 
 
-def _piped(
+def _run_pipeline(
     raw: psycopg.Connection[tuple[Any, ...]],
     lock: tuple[LiteralString, list[int]],
     statement: tuple[LiteralString, Mapping[str, Any]],

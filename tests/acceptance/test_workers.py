@@ -57,7 +57,7 @@ def test_a_batch_goes_through_a_worker_to_results_and_cost(
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 20}
     refs = BatchItem.objects.of(batch).values_list("idx", "claim_no")
-    assert all(open_store().responses(batch.id, refs))
+    assert all(open_store().read_responses(batch.id, refs))
     assert max(sends_per_item(upstream).values()) == 1
     assert UsageEvent.objects.filter(cost_nanos__gt=0).count() == 20
 

@@ -13,7 +13,7 @@ from django.db import connection
 
 from batches.completion.cancel import cancel_batch
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_caller
@@ -168,6 +168,6 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
 
 def run(item_id: uuid.UUID) -> None:
     try:
-        execute_item(item_id, running=RunningItems(uuid7()))
+        execute_item(item_id, in_flight=InFlightItems(uuid7()))
     finally:
         connection.close()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.results.results import Selection, results_of
+from batches.results.results import ResultFilter, iter_results
 from routing.models import Binding, Host, HostKey, Model, PolicyHostKey
 from routing.secrets.encryption import encrypt
 from tests.support.rows.catalog import make_caller
@@ -126,6 +126,6 @@ def has_ended(batch: Batch) -> bool:
 
 def echoes(name: str, batch: Batch) -> Iterator[tuple[str, str]]:
     """Each item's words, and what came back for them."""
-    for page in results_of(batch.id, Selection()):
+    for page in iter_results(batch.id, ResultFilter()):
         for result in page:
             yield f"{name}-{result.row.idx}", words_in(result.response) if result.response else ""

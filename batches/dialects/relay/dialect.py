@@ -14,7 +14,7 @@ from batches.dialects.relay.results import ResultsQuery, relay_results
 from batches.dialects.relay.status import relay_created, relay_listed, relay_status
 from batches.dialects.relay.submission import relay_submission
 from batches.dialects.response import Answer, json_answer
-from batches.results.status import snapshots_of
+from batches.results.status import batch_statuses
 from relaybatch.http.query_params import bad_value
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Relay:
         limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
         cursor = asked.parameters.text("cursor")
         page = older(owned, limit=limit, than=_from_cursor(cursor) if cursor else None)
-        shown = [relay_listed(snapshot) for snapshot in snapshots_of(page.batches)]
+        shown = [relay_listed(snapshot) for snapshot in batch_statuses(page.batches)]
         return json_answer(
             {"batches": shown, "next_cursor": _cursor(page.batches[-1].id) if page.has_more else None}
         )

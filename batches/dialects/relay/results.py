@@ -10,7 +10,7 @@ import msgspec
 from batches.dialects.response import JSON, JSON_LINES, Answer
 from batches.dialects.results.json_lines import gathered, one_line, pieces
 from batches.models import ItemState
-from batches.results.results import LOST_CODE, LOST_ERROR, Selection, results_of
+from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, ResultFilter, iter_results
 
 if TYPE_CHECKING:
     import uuid
@@ -30,7 +30,7 @@ _Parts: TypeAlias = tuple[bytes, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class ResultsQuery:
-    selection: Selection
+    selection: ResultFilter
     includes: frozenset[str]
     as_lines: bool
 
@@ -38,7 +38,7 @@ class ResultsQuery:
     def read(cls, parameters: Parameters) -> ResultsQuery:
         includes = frozenset(parameters.choices("include", among=INCLUDES))
         limit = parameters.number("limit", default=0, minimum=1, maximum=LIMIT_MOST)
-        selection = Selection(
+        selection = ResultFilter(
             states=parameters.choices("state", among=ItemState.values),
             after_idx=parameters.number("after_idx", default=-1, minimum=0, maximum=2**31 - 1),
             limit=limit or None,
@@ -49,7 +49,7 @@ class ResultsQuery:
 
 
 def relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> Answer:
-    pages = results_of(batch_id, query.selection)
+    pages = iter_results(batch_id, query.selection)
     parts = ([_result(result, query.includes) for result in page] for page in pages)
     if query.as_lines:
         return Answer(_lines(parts), content_type=JSON_LINES)
@@ -102,8 +102,8 @@ def _failure(result: Result, includes: frozenset[str]) -> dict[str, Any]:
     """Why there is no answer. An item that waits again after a failure, or ended while it waited, has no such."""
     row = result.row
     found: dict[str, Any] = {}
-    if result.is_lost:
-        found = {"error": LOST_ERROR, "error_code": LOST_CODE}
+    if result.is_unreadable:
+        found = {"error": UNREADABLE_ERROR, "error_code": UNREADABLE_CODE}
     elif row.state == ItemState.DISCARDED or (row.state == ItemState.CANCELLED and row.error):
         said = None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
         found = {"error": row.error, "error_code": row.error_code or None}

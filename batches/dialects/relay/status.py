@@ -10,14 +10,14 @@ from batches.dialects.relay.results import shown_usage
 from batches.dialects.response import Answer
 from batches.models import BatchItem, ItemState
 from batches.models.public_ids import public_id
-from batches.results.status import snapshots_of
+from batches.results.status import batch_statuses
 from usage.serializers import shown_time, shown_time_if_any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from batches.models import Batch
-    from batches.results.status import Snapshot
+    from batches.results.status import BatchStatus
     from relaybatch.http.query_params import Parameters
 
 ITEMS_A_PART = 10_000
@@ -36,7 +36,7 @@ def relay_status(batch: Batch, parameters: Parameters) -> Answer:
     """
     states = parameters.choices("state", among=ItemState.values)
     with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
-    snapshot = snapshots_of([batch])[0]
+    snapshot = batch_statuses([batch])[0]
     head, tail = _documented(snapshot), _ours(snapshot)
     if not with_items:
         return Answer(json.encode(head | tail))
@@ -45,11 +45,11 @@ def relay_status(batch: Batch, parameters: Parameters) -> Answer:
     return Answer(parts if batch.total_items > ITEMS_A_PART else b"".join(parts))
 
 
-def relay_listed(snapshot: Snapshot) -> dict[str, Any]:
+def relay_listed(snapshot: BatchStatus) -> dict[str, Any]:
     return _documented(snapshot) | _ours(snapshot)
 
 
-def _documented(snapshot: Snapshot) -> dict[str, Any]:
+def _documented(snapshot: BatchStatus) -> dict[str, Any]:
     batch = snapshot.batch
     return {
         "ID": public_id("relay", batch.id),
@@ -70,7 +70,7 @@ def _documented(snapshot: Snapshot) -> dict[str, Any]:
     }
 
 
-def _ours(snapshot: Snapshot) -> dict[str, Any]:
+def _ours(snapshot: BatchStatus) -> dict[str, Any]:
     batch = snapshot.batch
     return {
         "processing_status": batch.processing_status,

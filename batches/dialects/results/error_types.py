@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batches.dialects.results.upstream_message import words_of
-from batches.results.results import LOST_ERROR
+from batches.results.results import UNREADABLE_ERROR
 
 if TYPE_CHECKING:
     from batches.results.results import Result
@@ -59,8 +59,8 @@ class ItemError:
 def item_error(result: Result) -> ItemError:
     """Of a discarded item, or of a completed one whose answer is lost."""
     row = result.row
-    if result.is_lost:
-        return ItemError("api_error", LOST_ERROR)
+    if result.is_unreadable:
+        return ItemError("api_error", UNREADABLE_ERROR)
     if row.error_code != "upstream_status":
         return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
     status = row.upstream_status or 0

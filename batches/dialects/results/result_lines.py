@@ -13,7 +13,7 @@ from batches.dialects.response import JSON_LINES, Answer
 from batches.dialects.results.error_types import item_error
 from batches.dialects.results.json_lines import gathered, one_line
 from batches.models import ItemState
-from batches.results.results import Selection, results_of
+from batches.results.results import ResultFilter, iter_results
 from relaybatch.http.errors import Conflict
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def result_lines(batch: Batch, asked: Asked) -> Answer:
 
 
 def _lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
-    for results in results_of(batch.id, Selection()):
+    for results in iter_results(batch.id, ResultFilter()):
         yield from gathered(part for result in results for part in result_line(result, nested=nested))
 
 

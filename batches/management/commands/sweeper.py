@@ -18,5 +18,5 @@ class Command(BaseCommand):
         sweeper = Sweeper()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: sweeper.stop())
-        end_process_after(sweeper.told_to_end, seconds=LAST_SECONDS)
+        end_process_after(sweeper.stop_requested, seconds=LAST_SECONDS)
         sweeper.run()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from batches.results.results import PAGE_ITEMS
 from relaybatch.ids import uuid7
@@ -172,6 +172,6 @@ def test_the_words_of_an_upstream_reach_the_caller(
     rows = make_catalog(upstream.url)
     batch = of.create(client, rows)
     upstream.script(answers.body(said, status=422))
-    execute_item(BatchItem.objects.get(batch=batch).id, running=RunningItems(uuid7()))
+    execute_item(BatchItem.objects.get(batch=batch).id, in_flight=InFlightItems(uuid7()))
     line = json.loads(results(client, rows, of, batch, anthropic_version="2023-06-01").getvalue())
     assert line["result"]["error"]["error"] == {"type": kind, "message": message}

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from batches.completion.cancel import cancel_batch, expire_batch
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem, PolicyPause
 from relaybatch.ids import uuid7
 from routing.gate import breakers
@@ -65,7 +65,7 @@ def credentials(upstream: Upstream) -> list[str]:
 def run(batch: Batch, idx: int = 0) -> BatchItem:
     """Runs the item if it is due; the row afterwards."""
     item = BatchItem.objects.get(batch_id=batch.id, idx=idx)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     return item
 

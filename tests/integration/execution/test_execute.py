@@ -16,12 +16,12 @@ from django.db import connection
 from django.utils import timezone
 
 from batches.completion.cancel import cancel_batch
-from batches.execution.attempt_event import lost
+from batches.execution.attempt_event import worker_lost_settlement
 from batches.execution.claim import claim_item
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.execution.settle import settle
-from batches.execution.worker_monitor import Watch
+from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import BatchItem
 from batches.payloads import open_store
 from relaybatch.ids import uuid7
@@ -54,7 +54,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def run(batch: Batch) -> BatchItem:
     """Executes the batch's one item as often as it is available at once; the row afterwards."""
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     return item
 
@@ -68,7 +68,7 @@ def test_eight_threads_that_execute_one_item_make_one_call_and_one_event(
 ) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    all_at_once([functools.partial(execute_item, item.id, running=RunningItems(uuid7()))] * 8)
+    all_at_once([functools.partial(execute_item, item.id, in_flight=InFlightItems(uuid7()))] * 8)
     assert len(upstream.requests) == 1
     assert UsageEvent.objects.count() == 1
     batch.refresh_from_db()
@@ -80,12 +80,12 @@ def test_a_claim_that_was_committed_unheard_is_found_again(
 ) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    running = RunningItems(uuid7())
+    running = InFlightItems(uuid7())
     assert claim_item(item.id, worker_id=running.worker_id)
-    execute_item(item.id, running=running)
+    execute_item(item.id, in_flight=running)
     item.refresh_from_db()
     assert (item.state, item.attempt) == ("completed", 1)
-    execute_item(item.id, running=running)
+    execute_item(item.id, in_flight=running)
     assert len(upstream.requests) == 1
 
 
@@ -97,16 +97,16 @@ def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
     upstream.script(answers.held(gate))
     batch = submit(catalog, max_attempts=2)
     item = BatchItem.objects.get(batch_id=batch.id)
-    running = RunningItems(uuid7())
+    running = InFlightItems(uuid7())
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(_on_a_thread, item.id, running)
         upstream.wait_for(lambda up: up.inside == 1)
-        (claim,) = [entry.claim for entry in running.now()]
-        assert settle(claim, lost(claim))
-        assert execute_item(item.id, running=running) is None, "the first attempt is still under way here"
+        (claim,) = [entry.claim for entry in running.tracked()]
+        assert settle(claim, worker_lost_settlement(claim))
+        assert execute_item(item.id, in_flight=running) is None, "the first attempt is still under way here"
         gate.set()
         first.result(timeout=20)
-    execute_item(item.id, running=running)
+    execute_item(item.id, in_flight=running)
     item.refresh_from_db()
     assert (item.state, item.attempt) == ("completed", 2)
     late = (
@@ -117,9 +117,9 @@ def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
     assert list(late) == [(1, False), (1, True), (2, False)]
 
 
-def _on_a_thread(item_id: uuid.UUID, running: RunningItems) -> None:
+def _on_a_thread(item_id: uuid.UUID, running: InFlightItems) -> None:
     try:
-        execute_item(item_id, running=running)
+        execute_item(item_id, in_flight=running)
     finally:
         connection.close()
 
@@ -127,14 +127,14 @@ def _on_a_thread(item_id: uuid.UUID, running: RunningItems) -> None:
 def test_an_item_that_its_own_process_has_forgotten_is_settled_as_lost(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    watch = Watch(slots=1)
+    watch = WorkerMonitor(slots=1)
     assert claim_item(item.id, worker_id=watch.items.worker_id)
     BatchItem.objects.update(started_at=batch.created_at - timedelta(minutes=1))
     watch.start()
     try:
         wait_for_end(batch)
     finally:
-        watch.leave()
+        watch.deregister()
     assert BatchItem.objects.get(batch_id=batch.id).error_code == "worker_lost"
 
 
@@ -310,4 +310,4 @@ def test_an_item_whose_message_comes_after_the_cancel_is_left_alone(
 
 
 def test_a_message_for_an_item_that_is_gone_does_nothing(catalog: SimpleNamespace) -> None:
-    assert execute_item(uuid7(), running=RunningItems(uuid7())) is None
+    assert execute_item(uuid7(), in_flight=InFlightItems(uuid7())) is None

@@ -46,7 +46,7 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     assert row
     plans = {
         "batches_batchitem_pkey": plan(claim._CLAIM, {"item": row.id, "worker": uuid7()}),
-        "item_in_flight": plan(claim._HELD_BY_THE_DEAD, {"lost": 30, "tried": [], "most": 10}),
+        "item_in_flight": plan(claim._HELD_BY_LOST_WORKERS, {"lost": 30, "tried": [], "most": 10}),
         "item_due": plan(
             publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
         ),

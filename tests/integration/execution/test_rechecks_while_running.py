@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from routing.credentials.relay_keys import disable_key, revoke_key, rotate_key
@@ -76,12 +76,12 @@ class Running:
 
     def __init__(self, batch: Batch, upstream: Upstream) -> None:
         self._items = iter(list(BatchItem.objects.filter(batch_id=batch.id).order_by("idx")))
-        self._running = RunningItems(uuid7())
+        self._running = InFlightItems(uuid7())
         self._upstream = upstream
 
     def run_one(self) -> BatchItem:
         item = next(self._items)
-        execute_item(item.id, running=self._running)
+        execute_item(item.id, in_flight=self._running)
         item.refresh_from_db()
         return item
 

@@ -15,12 +15,12 @@ from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.execution.claim import claim_item
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
-from batches.execution.settle_fallbacks import SettleRefused
-from batches.execution.worker_monitor import Watch
+from batches.execution.in_flight import InFlightItems
+from batches.execution.settle_fallbacks import SettleRejected
+from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import Batch, BatchItem
-from batches.sweeper.cleanup import Housekeeping
-from batches.sweeper.sweep import take_from_dead_workers
+from batches.sweeper.cleanup import Cleanup
+from batches.sweeper.sweep import reclaim_lost_items
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
@@ -82,26 +82,26 @@ def item_of(batch: Batch) -> BatchItem:
 
 
 def run_here(batch: Batch) -> None:
-    execute_item(item_of(batch).id, running=RunningItems(uuid7()))
+    execute_item(item_of(batch).id, in_flight=InFlightItems(uuid7()))
 
 
 def lose_to_the_sweeper(batch: Batch, *, age: timedelta = timedelta(minutes=1)) -> None:
     """A worker that has no row any more claimed the item that long ago."""
     assert claim_item(item_of(batch).id, worker_id=uuid7())
     BatchItem.objects.filter(batch_id=batch.id).update(started_at=timezone.now() - age)
-    take_from_dead_workers(may_declare_dead=lambda: True)
+    reclaim_lost_items(may_declare_lost=lambda: True)
 
 
 def lose_to_the_watch(batch: Batch) -> None:
     """The item runs by this process, says its row, and no slot knows of it."""
-    watch = Watch(slots=1)
+    watch = WorkerMonitor(slots=1)
     assert claim_item(item_of(batch).id, worker_id=watch.items.worker_id)
     BatchItem.objects.filter(batch_id=batch.id).update(started_at=timezone.now() - timedelta(minutes=1))
     watch.start()
     try:
         wait_until(lambda: item_of(batch).state != "running", lambda: "it runs for ever", seconds=10)
     finally:
-        watch.leave()
+        watch.deregister()
 
 
 EVERYWHERE = pytest.mark.parametrize("lose", [run_here, lose_to_the_sweeper, lose_to_the_watch])
@@ -123,7 +123,7 @@ def test_an_item_of_a_worker_that_died_25_days_ago_ends_with_its_batch(
     batch.refresh_from_db()
     assert (batch.final_counts, batch.cancel_initiated_at) == ({"discarded": 1}, None)
     delete_batch(batch)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert not Batch.objects.exists()
     assert not compare().differences
 
@@ -136,11 +136,11 @@ def test_a_batch_whose_worker_died_25_days_ago_can_be_cancelled_and_then_deleted
     assert claim_item(first.id, worker_id=uuid7())
     BatchItem.objects.filter(id=first.id).update(started_at=timezone.now() - timedelta(days=25))
     cancel_batch(batch)
-    take_from_dead_workers(may_declare_dead=lambda: True)
+    reclaim_lost_items(may_declare_lost=lambda: True)
     batch.refresh_from_db()
     assert batch.final_counts == {"cancelled": 2}
     delete_batch(batch)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert not Batch.objects.exists()
 
 
@@ -196,7 +196,7 @@ def test_where_no_event_can_be_kept_the_item_ends_without_one(
     batch.refresh_from_db()
     assert batch.final_counts == {"discarded": 1}
     delete_batch(batch)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert not Batch.objects.exists()
 
 
@@ -215,7 +215,7 @@ def test_an_error_that_the_row_refuses_ends_the_item_as_lost(
 def test_a_forgotten_item_that_no_settling_can_end_does_not_keep_the_others_from_it(
     catalog: SimpleNamespace,
 ) -> None:
-    watch = Watch(slots=2)
+    watch = WorkerMonitor(slots=2)
     stuck, other = (submit(catalog) for _ in range(2))
     for batch in (stuck, other):
         assert claim_item(item_of(batch).id, worker_id=watch.items.worker_id)
@@ -225,7 +225,7 @@ def test_a_forgotten_item_that_no_settling_can_end_does_not_keep_the_others_from
         try:
             wait_until(lambda: item_of(other).state == "discarded", lambda: "left running", seconds=10)
         finally:
-            watch.leave()
+            watch.deregister()
     assert item_of(stuck).state == "running"
 
 
@@ -254,7 +254,7 @@ def test_an_item_that_takes_nothing_at_all_keeps_no_other_one_from_the_sweeper(
     for batch in (stuck, other):
         assert claim_item(item_of(batch).id, worker_id=uuid7())
     with failing("batches_batchitem", code=code, when=f"NEW.batch_id = '{stuck.id}'"):
-        take_from_dead_workers(may_declare_dead=lambda: True)
+        reclaim_lost_items(may_declare_lost=lambda: True)
     assert (item_of(stuck).state, item_of(other).state) == ("running", "discarded")
 
 
@@ -265,7 +265,7 @@ def test_a_slot_does_not_wait_for_a_row_that_takes_nothing_at_all(
     batch = submit(catalog)
     with (
         failing("batches_batchitem", code=code, when="NEW.finished_at IS NOT NULL"),
-        pytest.raises(SettleRefused),
+        pytest.raises(SettleRejected),
     ):
         run_here(batch)
     assert item_of(batch).state == "running", "the watch looks at it again"

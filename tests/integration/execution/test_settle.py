@@ -10,12 +10,12 @@ import pytest
 
 from batches.completion.cancel import cancel_batch, expire_batch
 from batches.completion.delete import delete_batch
-from batches.execution.attempt_event import lost
+from batches.execution.attempt_event import worker_lost_settlement
 from batches.execution.claim import Claim, claim_item
-from batches.execution.retry_policy import failed
+from batches.execution.retry_policy import settle_failure
 from batches.execution.settle import Settlement, settle
 from batches.models import Batch, BatchItem, ItemState
-from batches.sweeper.cleanup import Housekeeping
+from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7
 from routing.upstream.call import Outcome, Target, Tokens
 from routing.upstream.failures import Failure
@@ -47,11 +47,11 @@ def claims_of(batch: Batch) -> list[Claim]:
 
 
 def event_of(claim: Claim, **reported: Any) -> EventDraft:
-    from batches.execution.attempt_event import facts_of
+    from batches.execution.attempt_event import attempt_info
 
     said: dict[str, Any] = {"status": 200, "tokens": Tokens(input=5, output=7)} | reported
     outcome = Outcome(target=Target(), sent=True, **said)
-    return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=3)
+    return draft_event(caller=claim.caller, outcome=outcome, attempt=attempt_info(claim), duration_ms=3)
 
 
 def completed(claim: Claim) -> Settlement:
@@ -95,7 +95,7 @@ def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNam
     batch = submit(catalog)
     claim = claims_of(batch)[0]
     lost = Failure("worker_lost", "worker lost", retryable=True)
-    assert settle(claim, failed(claim, lost, event_of(claim)))
+    assert settle(claim, settle_failure(claim, lost, event_of(claim)))
     assert not settle(claim, completed(claim))
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.error_code, item.response_length) == ("discarded", "worker_lost", None)
@@ -121,7 +121,7 @@ def test_whatever_a_lost_workers_call_used_is_kept_as_late(
 ) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]
-    assert settle(claim, lost(claim))
+    assert settle(claim, worker_lost_settlement(claim))
     assert not settle(claim, replace(completed(claim), event=event_of(claim, **reported)))
     events = UsageEvent.objects.filter(late=True)
     assert events.count() == late
@@ -132,9 +132,9 @@ def test_whatever_a_lost_workers_call_used_is_kept_as_late(
 def test_late_usage_of_a_batch_that_is_gone_leaves_it_no_total(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]
-    assert settle(claim, failed(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+    assert settle(claim, settle_failure(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
     delete_batch(Batch.objects.get(id=batch.id))
-    Housekeeping().tidy()
+    Cleanup().run()
     assert not Batch.objects.exists()
     assert not settle(claim, completed(claim))
     assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
@@ -146,10 +146,10 @@ def test_late_usage_and_the_removal_of_its_batch_at_once_leave_no_total(catalog:
     for _ in range(10):
         batch = submit(catalog)
         claim = claims_of(batch)[0]
-        assert settle(claim, failed(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+        assert settle(claim, settle_failure(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
         delete_batch(Batch.objects.get(id=batch.id))
         both: list[Callable[[], object]] = [
-            Housekeeping().tidy,
+            Cleanup().run,
             functools.partial(settle, claim, completed(claim)),
         ]
         all_at_once(both)
@@ -170,7 +170,7 @@ def test_a_retry_makes_the_item_wait_and_keeps_its_attempt(catalog: SimpleNamesp
     batch = submit(catalog, max_attempts=3)
     claim = claims_of(batch)[0]
     failure = Failure("upstream_status", "x", retryable=True, retry_after_seconds=600)
-    assert settle(claim, failed(claim, failure, event_of(claim)))
+    assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.attempt, item.waiting_reason) == ("available", 1, "retry")
     assert item.not_before is not None
@@ -191,7 +191,7 @@ def test_a_retry_never_waits_beyond_the_expiry(catalog: SimpleNamespace) -> None
     batch = submit(catalog, max_attempts=3, lifetime_seconds=60)
     claim = claims_of(batch)[0]
     failure = Failure("upstream_status", "x", retryable=True, retry_after_seconds=600)
-    assert settle(claim, failed(claim, failure, event_of(claim)))
+    assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     assert BatchItem.objects.get(batch_id=batch.id).not_before == batch.expires_at
 
 
@@ -200,7 +200,7 @@ def test_a_retry_of_a_cancelled_batch_is_cancelled_instead(catalog: SimpleNamesp
     claim = claims_of(batch)[0]
     cancel_batch(batch)
     failure = Failure("upstream_status", "x", retryable=True)
-    assert settle(claim, failed(claim, failure, event_of(claim)))
+    assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     batch.refresh_from_db()
     assert states(batch) == {"cancelled": 1}
     assert batch.ended_at is not None
@@ -212,7 +212,7 @@ def test_a_lost_worker_of_a_cancelled_batch_stays_lost_in_the_event(catalog: Sim
     batch = submit(catalog, max_attempts=3)
     claim = claims_of(batch)[0]
     cancel_batch(batch)
-    assert settle(claim, lost(claim))
+    assert settle(claim, worker_lost_settlement(claim))
     assert states(batch) == {"cancelled": 1}
     assert UsageEvent.objects.get().error_kind == "worker_lost"
 
@@ -273,7 +273,7 @@ def test_a_cancel_at_the_moment_of_the_last_settle_leaves_every_item_in_one_fina
         first = BatchItem.objects.of(batch).values_list("id", flat=True)[0]
         claim = claim_item(first, worker_id=uuid7())
         assert claim
-        retry = failed(claim, Failure("upstream_status", "x", retryable=True), event_of(claim))
+        retry = settle_failure(claim, Failure("upstream_status", "x", retryable=True), event_of(claim))
         calls: list[Callable[[], bool | None]] = [
             functools.partial(settle, claim, retry),
             functools.partial(cancel_batch, batch),

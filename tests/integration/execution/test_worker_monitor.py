@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.execution.worker_monitor import Watch
+from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import Worker
 from routing.gate import redis as gate_redis
 from routing.gate.liveness import presence
@@ -33,11 +33,11 @@ def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
 
 
 def test_the_worker_row_is_renewed_while_the_beat_to_redis_breaks_off(beat_that_breaks_off: None) -> None:
-    watch = Watch(slots=1)
+    watch = WorkerMonitor(slots=1)
     watch.start()
     rows = Worker.objects.filter(id=watch.items.worker_id)
     started = rows.get().seen_at
     try:
         wait_until(lambda: rows.get().seen_at > started, lambda: "the row is never renewed", seconds=10)
     finally:
-        watch.leave()
+        watch.deregister()

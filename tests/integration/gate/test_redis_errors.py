@@ -47,7 +47,7 @@ def forget_connections() -> None:
     gate_redis.client.cache_clear()
     presence._renew()
     broker._connection.cache_clear()
-    broker._silent_until = 0.0
+    broker._circuit_open_until = 0.0
 
 
 @each_answer

@@ -15,7 +15,7 @@ import pytest
 from django.conf import settings
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
 from batches.payloads import open_store
 from relaybatch.ids import uuid7
@@ -165,6 +165,6 @@ def test_without_attempts_left_the_item_ends_with_its_code(
 
 def run(batch: Batch) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     return item

@@ -18,9 +18,9 @@ from obstore.store import S3Store
 from batches.models import PayloadStoreMark
 from batches.payloads import (
     BatchPayloads,
+    PayloadReadError,
     PayloadStoreUnavailable,
-    PayloadUnreadable,
-    PayloadUnwritable,
+    PayloadWriteError,
     open_store,
 )
 from batches.payloads.database import CHUNK_BYTES, DatabasePayloads
@@ -66,14 +66,14 @@ def test_a_range_may_cross_the_pieces_that_a_store_cuts(store: BatchPayloads, of
 
 def test_a_request_that_is_too_short_is_unreadable(store: BatchPayloads) -> None:
     store.put_requests(BATCH, [b"{}"])
-    with pytest.raises(PayloadUnreadable):
+    with pytest.raises(PayloadReadError):
         store.read_request(BATCH, offset=0, length=3)
 
 
 def test_responses_come_back_byte_for_byte_and_missing_ones_as_none(store: BatchPayloads) -> None:
     store.put_requests(BATCH, [b"{}"])
     store.put_response(BATCH, idx=1, claim_no=2, body=b'{"x": 1.0}\n')
-    assert store.responses(BATCH, [(0, 1), (1, 2), (1, 3)]) == [None, b'{"x": 1.0}\n', None]
+    assert store.read_responses(BATCH, [(0, 1), (1, 2), (1, 3)]) == [None, b'{"x": 1.0}\n', None]
 
 
 def test_discarding_a_batch_removes_all_of_it_and_may_be_repeated(store: BatchPayloads) -> None:
@@ -83,7 +83,7 @@ def test_discarding_a_batch_removes_all_of_it_and_may_be_repeated(store: BatchPa
     store.discard(BATCH)
     store.discard(BATCH)
     assert list(store.folders()) == []
-    assert store.responses(BATCH, [(0, 1)]) == [None]
+    assert store.read_responses(BATCH, [(0, 1)]) == [None]
 
 
 def test_a_folder_is_named_once_and_whatever_is_in_it(store: BatchPayloads) -> None:
@@ -172,11 +172,11 @@ def _rename(table: str, name: str) -> None:
 def test_what_goes_wrong_is_told_as_an_error_of_payloads(broken_store: BatchPayloads) -> None:
     with pytest.raises(PayloadStoreUnavailable):
         list(broken_store.folders())
-    with pytest.raises(PayloadUnwritable):
+    with pytest.raises(PayloadWriteError):
         broken_store.discard(BATCH)
-    with pytest.raises(PayloadUnwritable):
+    with pytest.raises(PayloadWriteError):
         broken_store.put_requests(BATCH, [b"{}"])
-    with pytest.raises(PayloadUnreadable):
+    with pytest.raises(PayloadReadError):
         broken_store.read_requests(BATCH)
 
 
@@ -185,10 +185,10 @@ def test_an_answer_is_not_written_where_the_requests_are_not(directory: Path) ->
     store = open_store()
     store.put_requests(BATCH, [b"{}"])
     directory.rename(directory.with_name("elsewhere"))
-    with pytest.raises(PayloadUnwritable):
+    with pytest.raises(PayloadWriteError):
         store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
     directory.mkdir()
-    with pytest.raises(PayloadUnwritable):
+    with pytest.raises(PayloadWriteError):
         store.put_response(BATCH, idx=0, claim_no=1, body=b"{}")
     assert list(directory.iterdir()) == []
 
@@ -214,7 +214,7 @@ def test_answers_stored_while_the_volume_comes_and_goes_are_on_the_volume(direct
     swapping.join()
     assert list(bare.iterdir()) == []
     assert 0 < len(stored) <= attempt
-    assert all(store.responses(BATCH, [(idx, 1) for idx in stored]))
+    assert all(store.read_responses(BATCH, [(idx, 1) for idx in stored]))
 
 
 def swap_until(stop: threading.Event, directory: Path, bare: Path, stored: list[int]) -> None:
@@ -237,7 +237,7 @@ def is_stored(store: BatchPayloads, idx: int) -> bool:
     """Each in a folder that is made for it."""
     try:
         store.put_response(BATCH, idx=idx, claim_no=1, body=b"{}")
-    except PayloadUnwritable:
+    except PayloadWriteError:
         return False
     return True
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
 from batches.payloads import PayloadStoreUnavailable, open_store
 from batches.sweeper.cleanup import remove_orphaned_payloads
@@ -56,7 +56,7 @@ def test_an_item_fails_for_its_payload_and_not_as_a_lost_workers(
     batch = submit(rows)
     settings.RELAY_BATCH_PAYLOAD_URL = UNOPENED
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     assert (item.state, item.error_code) == ("discarded", "load_input_failed")
 

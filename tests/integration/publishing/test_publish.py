@@ -18,8 +18,8 @@ from batches.completion.cancel import cancel_batch
 from batches.execution.claim import claim_item
 from batches.models import BatchItem, PolicyPause, Worker
 from batches.publishing.broker import queue_length
-from batches.publishing.policy_pauses import pause
-from batches.publishing.publish import finish_publishing, publish_all_due, publish_due, publish_lost
+from batches.publishing.policy_pauses import pause_policy
+from batches.publishing.publish import drain_publisher, publish_all_due, publish_due, publish_lost
 from relaybatch.ids import uuid7
 from routing.models import Policy, ServiceAccount
 from tests.support.rows.catalog import make_caller, make_catalog
@@ -59,7 +59,7 @@ def queued_items(broker: redis.Redis) -> list[uuid.UUID]:
 
 def submit_and_publish(catalog: SimpleNamespace, count: int, **choices: object) -> Batch:
     batch = submit(catalog, *[chat_body()] * count, **choices)
-    finish_publishing()
+    drain_publisher()
     return batch
 
 
@@ -168,7 +168,7 @@ def test_the_places_that_a_cancelled_batch_leaves_are_filled_at_once(
 ) -> None:
     first, second = submit_and_publish(catalog, 100), submit_and_publish(catalog, 100)
     cancel_batch(first)
-    finish_publishing()
+    drain_publisher()
     assert BatchItem.objects.of(second).filter(published_at__isnull=False).count() == SMALLEST_WINDOW
 
 
@@ -183,7 +183,7 @@ def test_a_paused_policy_is_passed_over_and_others_are_not(
     other = submit_and_publish(neighbour, 5)
     broker.flushdb()
     BatchItem.objects.update(published_at=None)
-    pause(paused.policy_id, reason="rate_limit", seconds=600)
+    pause_policy(paused.policy_id, reason="rate_limit", seconds=600)
     publish_all_due()
     assert queued_items(broker) == list(BatchItem.objects.of(other).values_list("id", flat=True))
     assert publish_due(paused.owner_id) == 0
@@ -191,8 +191,8 @@ def test_a_paused_policy_is_passed_over_and_others_are_not(
 
 def test_a_pause_only_ever_grows_and_ends_by_itself(broker: redis.Redis, catalog: SimpleNamespace) -> None:
     batch = submit_and_publish(catalog, 10)
-    pause(batch.policy_id, reason="rate_limit", seconds=600)
-    pause(batch.policy_id, reason="rate_limit", seconds=1)
+    pause_policy(batch.policy_id, reason="rate_limit", seconds=600)
+    pause_policy(batch.policy_id, reason="rate_limit", seconds=1)
     assert PolicyPause.objects.get().until > batch.created_at + timedelta(seconds=500)
     PolicyPause.objects.update(until=batch.created_at)
     broker.flushdb()

@@ -18,7 +18,7 @@ import pytest
 from django.db import close_old_connections, connection, transaction
 from psycopg.pq import TransactionStatus
 
-from batches.execution.attempt_event import facts_of
+from batches.execution.attempt_event import attempt_info
 from batches.execution.claim import Claim, claim_item
 from batches.execution.settle import Settlement, settle
 from batches.models import Batch, BatchItem, ItemState
@@ -123,7 +123,7 @@ class Running:
 
 def event_of(claim: Claim, tokens: Tokens | None) -> EventDraft:
     outcome = Outcome(target=Target(), status=200, sent=True, tokens=tokens)
-    return draft_event(caller=claim.caller, outcome=outcome, attempt=facts_of(claim), duration_ms=3)
+    return draft_event(caller=claim.caller, outcome=outcome, attempt=attempt_info(claim), duration_ms=3)
 
 
 def answered(response: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
 from relaybatch.ids import uuid7
 from tests.support.calls.collections import COLLECTIONS
@@ -33,7 +33,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 def executed(batch: Batch) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     return item
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
@@ -61,7 +61,7 @@ def test_a_text_line_of_an_item_has_its_ids(
 ) -> None:
     item = BatchItem.objects.get(batch_id=submit(rows).id)
     settings.RELAY_BATCH_PAYLOAD_URL = "nonsense"
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     assert line_about(written, "item discarded").endswith(
         f" item discarded load_input_failed batch_id={item.batch_id} item_id={item.id} attempt=1"
     )
@@ -72,7 +72,7 @@ def test_a_line_of_a_breaker_that_opens_names_host_key_and_status_and_no_secret(
 ) -> None:
     catalog = make_catalog(upstream.url, host_key_values=("planted-secret",))
     upstream.script(answers.json({"error": "planted-error"}, status=401))
-    execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, running=RunningItems(uuid7()))
+    execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, in_flight=InFlightItems(uuid7()))
     assert line_about(written, "the breaker of a host key opened").endswith(
         " WARNING routing.gate.admission the breaker of a host key opened"
         f" host={catalog.host.name} host_key={catalog.host_keys[0].name} status=401 seconds=60"

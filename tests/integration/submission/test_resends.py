@@ -14,7 +14,7 @@ from django.db.models import F
 from batches.completion.delete import delete_batch
 from batches.models import Batch, IdempotencyKey, KeylessCreate
 from batches.payloads import open_store
-from batches.sweeper.cleanup import Housekeeping
+from batches.sweeper.cleanup import Cleanup
 from routing.credentials.relay_keys import create_key
 from routing.models import Policy
 from tests.support.calls.collections import CHAT, MESSAGES
@@ -185,7 +185,7 @@ def test_creates_that_nobody_sends_again_are_forgotten(client: Client, rows: Sim
     create(client, rows)
     KeylessCreate.objects.update(arrived_at=F("arrived_at") - timedelta(minutes=11.1))
     kept = create(client, rows)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert [bytes(row.answer) for row in KeylessCreate.objects.all()] == [kept.content]
 
 
@@ -254,7 +254,7 @@ def test_the_stored_answer_is_given_also_when_the_batch_is_gone(
     discard(batch, 0, error_code="timeout", error="x")
     end(batch)
     delete_batch(batch)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert create(client, rows, resend=1).content == first.content
     assert not Batch.objects.exists()
 

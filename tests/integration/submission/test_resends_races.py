@@ -12,8 +12,8 @@ from django.db import OperationalError, connection, transaction
 
 from batches.models import Batch, KeylessCreate, Owner, PayloadStoreMark
 from batches.submission import resends
-from batches.submission.idempotency import AnsweredEarlier
-from batches.submission.resends import Send, add_create, in_its_turn
+from batches.submission.idempotency import ReplayedResponse
+from batches.submission.resends import KeylessRequest, deduplicate, record_create
 from relaybatch.http.errors import Conflict, Unavailable
 from tests.support.calls.collections import CHAT, MESSAGES
 from tests.support.rows.catalog import make_catalog
@@ -195,22 +195,22 @@ def test_of_two_resends_of_the_same_count_at_once_one_gets_the_answer(
     assert len(set(bodies)) == 4
 
 
-def sent(owner: Owner, count: int = 0, **values: Any) -> Send:
-    return Send(owner_name=owner.name, digest=bytes(32), count=count, **values)
+def sent(owner: Owner, count: int = 0, **values: Any) -> KeylessRequest:
+    return KeylessRequest(owner_name=owner.name, digest=bytes(32), resend_count=count, **values)
 
 
-def create(owner: Owner, send: Send, *, failure: Exception | None = None) -> None:
+def create(owner: Owner, send: KeylessRequest, *, failure: Exception | None = None) -> None:
     """With `failure`, whoever asked hears of it after the commit."""
-    with in_its_turn(send):
+    with deduplicate(send):
         with transaction.atomic():
-            add_create(owner, send, status=202, body=b"the answer")
+            record_create(owner, send, status=202, body=b"the answer")
         if failure:
             raise failure
 
 
 def test_first_sends_do_not_wait_for_one_another(rows: SimpleNamespace, threads: ThreadPoolExecutor) -> None:
     owner = Owner.objects.get()
-    with in_its_turn(sent(owner)):
+    with deduplicate(sent(owner)):
         assert threads.submit(_create_elsewhere, owner).result(10) is None
     assert KeylessCreate.objects.filter(digest=bytes(32)).count() == 1
 
@@ -242,18 +242,18 @@ def test_a_resend_of_what_takes_too_long_is_asked_to_come_back(
     """And is no refusal: the one after it still gets the answer."""
     monkeypatch.setattr(resends, "WAIT_SECONDS", 0.1)
     owner = Owner.objects.get()
-    with in_its_turn(sent(owner)):
+    with deduplicate(sent(owner)):
         refusal = threads.submit(_refusal_elsewhere, owner).result(10)
         with transaction.atomic():
-            add_create(owner, sent(owner), status=202, body=b"the answer")
+            record_create(owner, sent(owner), status=202, body=b"the answer")
     assert (refusal.http_status, refusal.code) == (503, "unavailable")
-    with pytest.raises(AnsweredEarlier), in_its_turn(sent(owner, 1)):
+    with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass
 
 
 def _refusal_elsewhere(owner: Owner) -> Unavailable:
     try:
-        with pytest.raises(Unavailable) as refused, in_its_turn(sent(owner, 1)):
+        with pytest.raises(Unavailable) as refused, deduplicate(sent(owner, 1)):
             pass
     finally:
         connection.close()
@@ -270,15 +270,15 @@ def test_a_commit_that_went_through_unheard_is_no_refusal(rows: SimpleNamespace)
     owner = Owner.objects.get()
     with pytest.raises(OperationalError):
         create(owner, sent(owner), failure=OperationalError())
-    with pytest.raises(AnsweredEarlier), in_its_turn(sent(owner, 1)):
+    with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass
 
 
 def test_a_refusal_of_an_earlier_send_that_is_noted_late_hides_no_later_create(rows: SimpleNamespace) -> None:
     owner = Owner.objects.get()
-    with pytest.raises(Conflict), in_its_turn(sent(owner, arrived=time.monotonic() - 1)):
+    with pytest.raises(Conflict), deduplicate(sent(owner, arrived=time.monotonic() - 1)):
         create(owner, sent(owner), failure=Conflict("no"))
-    with pytest.raises(AnsweredEarlier), in_its_turn(sent(owner, 1)):
+    with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass
 
 

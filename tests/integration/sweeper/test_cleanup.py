@@ -20,11 +20,11 @@ from django.db.models import F
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem, IdempotencyKey, PayloadChunk, PayloadStoreMark, Worker
-from batches.payloads import PayloadUnwritable, open_store
+from batches.payloads import PayloadWriteError, open_store
 from batches.payloads.database import CHUNK_BYTES
-from batches.sweeper.cleanup import BATCHES_A_STEP, Housekeeping
+from batches.sweeper.cleanup import BATCHES_PER_STEP, Cleanup
 from relaybatch.http.errors import Conflict
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
@@ -51,7 +51,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def ended(catalog: SimpleNamespace) -> Batch:
     batch = submit(catalog, chat_body(), chat_body())
     for item_id in BatchItem.objects.of(batch).values_list("id", flat=True):
-        execute_item(item_id, running=RunningItems(uuid7()))
+        execute_item(item_id, in_flight=InFlightItems(uuid7()))
     batch.refresh_from_db()
     return batch
 
@@ -65,7 +65,7 @@ def test_a_deleted_batch_goes_with_items_payloads_and_totals_and_its_events_stay
 ) -> None:
     batch, other = ended(catalog), ended(catalog)
     delete_batch(batch)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert list(Batch.objects.values_list("id", flat=True)) == [other.id]
     assert BatchItem.objects.count() == 2
     assert not folder_of(batch).exists()
@@ -80,11 +80,11 @@ def test_a_deleted_batch_stays_until_the_volume_of_its_payloads_is_back(catalog:
     volume = Path(django_settings.RELAY_BATCH_PAYLOAD_DIR)
     away = volume.rename(volume.with_name("away"))
     volume.mkdir()
-    Housekeeping().tidy()
+    Cleanup().run()
     assert Batch.objects.filter(id=batch.id).exists()
     volume.rmdir()
     away.rename(volume)
-    Housekeeping().tidy()
+    Cleanup().run()
     assert not Batch.objects.filter(id=batch.id).exists()
     assert batch.id.hex not in open_store().folders()
 
@@ -102,30 +102,30 @@ def test_retention_removes_what_ended_long_ago_and_only_that(
 ) -> None:
     old, recent, running = ended(catalog), ended(catalog), submit(catalog)
     Batch.objects.filter(id=old.id).update(ended_at=F("ended_at") - timedelta(days=8))
-    Housekeeping().tidy()
+    Cleanup().run()
     assert Batch.objects.count() == 3, "without the setting everything is kept"
     settings.RELAY_BATCH_RETENTION_DAYS = 7
-    Housekeeping().tidy()
+    Cleanup().run()
     assert set(Batch.objects.values_list("id", flat=True)) == {recent.id, running.id}
 
 
 def test_a_batch_that_cannot_be_removed_does_not_keep_the_ones_behind_it(catalog: SimpleNamespace) -> None:
     """Its folder is a mountpoint, or somebody else's: as many of them as a step removes, and then one more."""
-    *stuck, free = (submit(catalog) for _ in range(BATCHES_A_STEP + 1))
+    *stuck, free = (submit(catalog) for _ in range(BATCHES_PER_STEP + 1))
     for batch in (*stuck, free):
         cancel_batch(batch)
         delete_batch(batch)
     for batch in stuck:
         shutil.rmtree(folder_of(batch))
         folder_of(batch).touch()
-    housekeeping = Housekeeping()
-    housekeeping.tidy()
+    housekeeping = Cleanup()
+    housekeeping.run()
     assert Batch.objects.filter(id=free.id).exists()
-    housekeeping.tidy()
+    housekeeping.run()
     assert set(Batch.objects.values_list("id", flat=True)) == {batch.id for batch in stuck}
     for batch in stuck:
         folder_of(batch).unlink()
-    housekeeping.tidy()
+    housekeeping.run()
     assert not Batch.objects.exists(), "they are tried again"
 
 
@@ -163,7 +163,7 @@ def test_payloads_of_a_submission_that_was_never_stored_go_when_they_are_old(
 ) -> None:
     stored = submit(catalog)
     orphan, young = folder_aged(2), folder_aged(0.5)
-    Housekeeping().remove_orphaned_payloads()
+    Cleanup().remove_orphaned_payloads()
     assert set(open_store().folders()) == {young, stored.id.hex}
     assert orphan not in open_store().folders()
 
@@ -184,12 +184,12 @@ def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(sto
     removed, young = (uuid.UUID(hex=folder_aged(hours)) for hours in (2, 0.5))
     for batch_id in (removed, young):
         store.discard(batch_id)
-        with contextlib.suppress(PayloadUnwritable):  # a directory takes none without its requests
+        with contextlib.suppress(PayloadWriteError):  # a directory takes none without its requests
             store.put_response(batch_id, idx=0, claim_no=1, body=bytes(CHUNK_BYTES + 1))
-    late = store.responses(young, [(0, 1)])
-    Housekeeping().remove_orphaned_payloads()
-    assert store.responses(removed, [(0, 1)]) == [None]
-    assert store.responses(young, [(0, 1)]) == late
+    late = store.read_responses(young, [(0, 1)])
+    Cleanup().remove_orphaned_payloads()
+    assert store.read_responses(removed, [(0, 1)]) == [None]
+    assert store.read_responses(young, [(0, 1)]) == late
     assert removed.hex not in store.folders()
     assert not PayloadChunk.objects.filter(name__contains=removed.hex).exists()
 
@@ -197,7 +197,7 @@ def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(sto
 def test_what_was_in_the_store_before_this_database_met_it_is_left_alone(volume: Path) -> None:
     """Payloads are restored first, perhaps without their marker, and their rows later."""
     restored = folder_aged(4)
-    Housekeeping().remove_orphaned_payloads()
+    Cleanup().remove_orphaned_payloads()
     assert list(open_store().folders()) == [restored]
 
 
@@ -207,7 +207,7 @@ def test_a_database_that_found_the_store_marked_leaves_alone_what_it_does_not_kn
     open_store().check()
     PayloadStoreMark.objects.update(created_at=F("created_at") - timedelta(hours=3))
     theirs = folder_aged(2)
-    Housekeeping().remove_orphaned_payloads()
+    Cleanup().remove_orphaned_payloads()
     assert list(open_store().folders()) == [theirs]
 
 
@@ -217,7 +217,7 @@ def test_nothing_is_removed_from_a_store_that_is_not_ours(volume: Path, mark: st
     (volume / ".relaybatch-store").unlink()
     if mark:
         (volume / ".relaybatch-store").write_text(mark)
-    Housekeeping().remove_orphaned_payloads()
+    Cleanup().remove_orphaned_payloads()
     assert list(open_store().folders()) == [orphan]
 
 
@@ -225,7 +225,7 @@ def test_payloads_that_cannot_be_removed_do_not_keep_the_others(volume: Path) ->
     orphans = [folder_aged(2) for _ in range(3)]
     resisting = volume / min(orphans)
     with resisting_removal(resisting):
-        Housekeeping().remove_orphaned_payloads()
+        Cleanup().remove_orphaned_payloads()
         assert list(open_store().folders()) == [resisting.name]
 
 
@@ -262,7 +262,7 @@ def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
             answer=b"{}",
             created_at=now - timedelta(hours=age),
         )
-    Housekeeping().tidy()
+    Cleanup().run()
     assert set(Worker.objects.values_list("id", flat=True)) == {busy.id, alive.id}
     assert not Worker.objects.filter(id=dead.id).exists()
     assert IdempotencyKey.objects.count() == 1
@@ -271,6 +271,6 @@ def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
 def test_a_batch_left_open_without_open_items_is_ended(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     BatchItem.objects.filter(batch_id=batch.id).update(state="cancelled", finished_at=batch.created_at)
-    Housekeeping().tidy()
+    Cleanup().run()
     batch.refresh_from_db()
     assert batch.final_counts == {"cancelled": 1}

@@ -14,11 +14,11 @@ from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.execution.claim import claim_item
 from batches.models import Batch, BatchItem
-from batches.publishing.publish import finish_publishing, publish_all_due, publish_due
+from batches.publishing.publish import drain_publisher, publish_all_due, publish_due
 from batches.sweeper import sweep
-from batches.sweeper.database_uptime import Sight
+from batches.sweeper.database_uptime import DatabaseUptime
 from batches.sweeper.loop import Sweeper
-from batches.sweeper.sweep import take_from_dead_workers
+from batches.sweeper.sweep import reclaim_lost_items
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import submit
@@ -69,7 +69,7 @@ def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(
     monkeypatch.setattr(sweep, "STEP", 1)
     first, second = claimed(submit(catalog)), claimed(submit(catalog))
     with a_check_that_refuses(first):
-        take_from_dead_workers(may_declare_dead=lambda: True)
+        reclaim_lost_items(may_declare_lost=lambda: True)
     assert (state(first), state(second)) == ("running", "discarded")
 
 
@@ -78,7 +78,7 @@ def test_one_failing_chore_stops_neither_the_care_for_dead_workers_nor_publishin
 ) -> None:
     """Expiry fails at each sweep."""
     overdue, lost, due = (submit(catalog, lifetime_seconds=1), claimed(submit(catalog)), submit(catalog))
-    finish_publishing()
+    drain_publisher()
     with a_check_that_refuses(BatchItem.objects.get(batch_id=overdue.id)):
         BatchItem.objects.filter(batch_id=due.id).update(published_at=None)
         wait_for(lost, "discarded")
@@ -89,7 +89,7 @@ def test_one_failing_chore_stops_neither_the_care_for_dead_workers_nor_publishin
 
 def test_one_owner_whose_items_cannot_be_published_keeps_nobody_waiting(catalog: SimpleNamespace) -> None:
     batches = [submit(make_caller(catalog)) for _ in range(3)]
-    finish_publishing()
+    drain_publisher()
     BatchItem.objects.update(published_at=None)
     for batch in batches:
         refused = BatchItem.objects.get(batch_id=batch.id)
@@ -107,7 +107,7 @@ def test_one_owner_whose_items_cannot_be_published_keeps_nobody_waiting(catalog:
 def test_statements_beside_the_orm_are_heard_as_well(catalog: SimpleNamespace) -> None:
     """Long publishing would else look like a database that stands still."""
     batch = submit(catalog)
-    finish_publishing()
+    drain_publisher()
     heard: list[str] = []
 
     def hear(execute: Callable[..., object], statement: str, *rest: object) -> object:
@@ -136,7 +136,7 @@ def execute(statement: str) -> None:
 def test_what_is_due_does_not_wait_for_a_removal(catalog: SimpleNamespace, settings: Settings) -> None:
     """The removal of a deleted batch waits for a lock, as it may for a slow volume."""
     deleted, waiting = submit(catalog), submit(catalog)
-    finish_publishing()
+    drain_publisher()
     cancel_batch(deleted)
     delete_batch(deleted)
     settings.RELAY_WORKER_LOST_S = 30
@@ -166,17 +166,17 @@ def holder_is_waited_for(holder: psycopg.Connection[tuple[object, ...]]) -> bool
 
 def test_a_database_that_stood_still_and_goes_on_was_out_of_sight(settings: Settings) -> None:
     settings.RELAY_WORKER_LOST_S = 1
-    sight = Sight()
+    sight = DatabaseUptime()
     with connection.execute_wrapper(sight):
-        wait_until(sight.is_long_enough, lambda: "never", seconds=5)
+        wait_until(sight.covers_lost_timeout, lambda: "never", seconds=5)
         execute("SELECT pg_sleep(0.6)")
-        assert not sight.is_long_enough()
-        wait_until(sight.is_long_enough, lambda: "never", seconds=5)
+        assert not sight.covers_lost_timeout()
+        wait_until(sight.covers_lost_timeout, lambda: "never", seconds=5)
 
 
 def test_nobody_is_declared_dead_by_a_look_during_which_the_database_stood_still(
     catalog: SimpleNamespace,
 ) -> None:
     item = claimed(submit(catalog))
-    take_from_dead_workers(may_declare_dead=lambda: False)
+    reclaim_lost_items(may_declare_lost=lambda: False)
     assert state(item) == "running"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from routing.adapters import ADAPTERS, Adapter
@@ -59,7 +59,7 @@ def test_an_item_goes_through_it_and_is_priced(catalog: SimpleNamespace, upstrea
     upstream.script(answers.json({"text": "hi", "usage": {"read": 100, "from_cache": 40, "written": 50}}))
     batch = submit(catalog, b'{"model": "ours", "ask": 1.0}', shape="example")
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     (request,) = upstream.requests
     assert (request.path, request.headers["x-example-key"]) == ("/v1/complete", "upstream-secret")
     assert request.body == b'{"model": "theirs", "ask": 1.0}'
@@ -70,7 +70,7 @@ def test_an_error_in_its_answer_is_told_from_an_answer(catalog: SimpleNamespace,
     upstream.script(answers.json({"error": "no"}))
     batch = submit(catalog, b'{"model": "ours"}', shape="example")
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     assert item.error_code == "upstream_unreadable"
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from tests.support.rows.admin_rows import owner
@@ -49,7 +49,7 @@ def event_of(
     model = "echo-1-messages" if shape == "anthropic" else "echo-1"
     batch = submit(catalog, chat_body(model=model), shape=shape)
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     return UsageEvent.objects.get(batch_id=batch.id)
 
 

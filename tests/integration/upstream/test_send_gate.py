@@ -10,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from batches.execution.execute import execute_item
-from batches.execution.in_flight import RunningItems
+from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem, PolicyPause
 from relaybatch.ids import uuid7
 from routing.gate import breakers
@@ -54,7 +54,7 @@ def credentials(upstream: Upstream) -> list[str]:
 
 def run(batch: Batch, idx: int = 0) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id, idx=idx)
-    execute_item(item.id, running=RunningItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7()))
     item.refresh_from_db()
     return item
 

@@ -18,7 +18,7 @@ from batches.dialects.request_context import Asked
 from batches.dialects.results.json_lines import gathered
 from batches.dialects.results.result_lines import result_line
 from batches.results import results
-from batches.submission.resubmit import read_selection
+from batches.submission.resubmit import parse_item_filter
 from relaybatch.http.errors import ApiError
 from routing.adapters import ADAPTERS
 from routing.transport.connection_attempt import Trip
@@ -177,7 +177,7 @@ def wide_ids(separator: bytes, number: int, characters: int) -> bytes:
 
 def selected(body: bytes) -> str:
     try:
-        selection = read_selection(memoryview(body), cast("Batch", SimpleNamespace(total_items=1)))
+        selection = parse_item_filter(memoryview(body), cast("Batch", SimpleNamespace(total_items=1)))
     except ApiError as error:
         return error.param or str(error.code)
     parts = (selection.error_code, selection.idx, selection.custom_id)
@@ -346,7 +346,7 @@ def result_rows() -> list[Row]:
 
 def shown(response: bytes) -> str:
     """Of a stored answer, its line as it goes out."""
-    row = results.Row(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
+    row = results.ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
     parts = gathered(result_line(results.Result(row, response, None), nested=False))
     breaks = sum(part.count(b"\n") + part.count(b"\r") for part in parts if part.isascii())
     return "one line" if breaks == 1 else f"{breaks} breaks"

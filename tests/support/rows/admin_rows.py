@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from batches.models import BatchItem, Worker
-from batches.viewer_group import NAME
+from batches.viewer_group import GROUP_NAME
 from routing.models import Alias, RateLimit, RateLimitRule, User
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.item_outcomes import complete, discard, end
@@ -62,7 +62,7 @@ def owner() -> Client:
 
 def viewer(name: str = "viewer") -> Client:
     user = User.objects.create_user(username=name, is_staff=True)
-    user.groups.add(Group.objects.get(name=NAME))
+    user.groups.add(Group.objects.get(name=GROUP_NAME))
     return logged_in(user)
 
 

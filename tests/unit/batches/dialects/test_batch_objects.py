@@ -14,7 +14,7 @@ import pytest
 from batches.dialects import CHAT, MESSAGES
 from batches.dialects.chat import shown_batch
 from batches.models import Batch
-from batches.results.status import Snapshot
+from batches.results.status import BatchStatus
 from tests.support.calls.request_contexts import asked
 from usage.totals import Total
 
@@ -46,7 +46,7 @@ def chat_batch(
     *, counts: dict[str, int] | None = None, tokens: dict[str, int] | None = None, **fields: Any
 ) -> dict[str, Any]:
     one = batch(**fields)
-    snapshot = Snapshot(
+    snapshot = BatchStatus(
         batch=one,
         counts=one.final_counts or counts or {},
         waiting={},

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from batches.execution.claim import Claim
-from batches.execution.retry_policy import backoff_seconds, failed, refused
+from batches.execution.retry_policy import backoff_seconds, settle_failure, settle_key_rejected
 from routing.upstream.call import KeyRefused, Outcome, Target
 from routing.upstream.failures import Failure
 
@@ -89,7 +89,7 @@ def test_an_item_whose_host_key_was_refused(
     wait_seconds: float,
     pause_seconds: float,
 ) -> None:
-    settlement = refused(claimed, outcome(status, key_refused), None)
+    settlement = settle_key_rejected(claimed, outcome(status, key_refused), None)
     assert (settlement.state, settlement.counted) == (state, True)
     assert (settlement.wait_seconds, settlement.pause_seconds) == (wait_seconds, pause_seconds)
     if state == "available":
@@ -117,10 +117,12 @@ def test_excused_attempts_are_left_out_of_what_a_failure_may_use_up(
     code: str, attempt: int, excused: int, max_attempts: int, state: str
 ) -> None:
     claimed = claim(attempt=attempt, excused=excused, max_attempts=max_attempts)
-    assert failed(claimed, Failure(code, "x", retryable=True), None).state == state
+    assert settle_failure(claimed, Failure(code, "x", retryable=True), None).state == state
 
 
 def test_the_back_off_doubles_with_the_attempts_that_count() -> None:
     fifth = claim(attempt=5, excused=3, max_attempts=9)
-    waits = [failed(fifth, Failure("timeout", "x", retryable=True), None).wait_seconds for _ in range(200)]
-    assert max(waits) <= 2.0 == backoff_seconds(2, spread=1.0)
+    waits = [
+        settle_failure(fifth, Failure("timeout", "x", retryable=True), None).wait_seconds for _ in range(200)
+    ]
+    assert max(waits) <= 2.0 == backoff_seconds(2, jitter=1.0)

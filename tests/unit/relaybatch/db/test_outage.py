@@ -6,7 +6,7 @@ import psycopg
 import pytest
 from django.db import DatabaseError, connection
 
-from relaybatch.db.outage import AWAY
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
 OUTAGES = {
     "08006": "the connection broke",
@@ -40,9 +40,9 @@ def raised(code: str) -> tuple[Exception, Exception]:
 
 @pytest.mark.parametrize("code", OUTAGES, ids=lambda code: OUTAGES[code])
 def test_is_waited_out(code: str) -> None:
-    assert all(isinstance(error, AWAY) for error in raised(code))
+    assert all(isinstance(error, DATABASE_UNAVAILABLE) for error in raised(code))
 
 
 @pytest.mark.parametrize("code", FAULTS, ids=lambda code: FAULTS[code])
 def test_is_not_waited_out(code: str) -> None:
-    assert not any(isinstance(error, AWAY) for error in raised(code))
+    assert not any(isinstance(error, DATABASE_UNAVAILABLE) for error in raised(code))

@@ -10,7 +10,7 @@ import pytest
 
 from batches.dialects.results.result_lines import result_line
 from batches.dialects.results.upstream_message import MESSAGE_CHARACTERS
-from batches.results.results import Result, Row
+from batches.results.results import Result, ResultRow
 
 ITEM_ID = uuid.UUID("0192d1e5-7a3b-7c4d-8e5f-0123456789ab")
 
@@ -28,7 +28,7 @@ def result(state: str = "discarded", response: bytes | None = None, **fields: An
         "upstream_status": None,
         "upstream_error": None,
     }
-    return Result(Row(**known | fields), response, None)
+    return Result(ResultRow(**known | fields), response, None)
 
 
 def upstream_said(body: bytes, status: int = 400) -> Result:
