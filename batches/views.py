@@ -14,11 +14,11 @@ from batches import openapi
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
-from batches.dialects.body_parser import read_wire
-from batches.dialects.detection import detected
-from batches.dialects.http_response import http_answer
-from batches.dialects.request_context import Asked
-from batches.dialects.response import JSON
+from batches.dialects.body_parser import parse_body
+from batches.dialects.detection import detect_dialect
+from batches.dialects.http_response import to_http_response
+from batches.dialects.request_context import RequestContext
+from batches.dialects.response import JSON_CONTENT_TYPE
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.openapi import messages as messages_schema
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rest_framework.response import Response
 
     from batches.dialects import Dialect
-    from batches.dialects.body_parser import Wire
+    from batches.dialects.body_parser import SubmissionBody
     from batches.models.batch import BatchQuerySet
     from batches.submission.submission import Submission
     from relaybatch.http.errors import ApiError
@@ -60,11 +60,11 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
 
     def handle_exception(self, exc: Exception) -> Response:
         if isinstance(exc, ReplayedResponse):
-            return HttpResponse(exc.body, status=exc.status, content_type=JSON)  # type: ignore[return-value]
+            return HttpResponse(exc.body, status=exc.status, content_type=JSON_CONTENT_TYPE)  # type: ignore[return-value]
         return super().handle_exception(exc)
 
-    def submitted_dialect(self, wire: Wire) -> Dialect:
-        return detected(wire)
+    def submitted_dialect(self, wire: SubmissionBody) -> Dialect:
+        return detect_dialect(wire)
 
     def listed_dialect(self, parameters: Parameters) -> Dialect:
         """OpenAI's SDK asks for nothing, and cannot read Relay's: those are listed on demand."""
@@ -79,12 +79,12 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     def create(self, request: Request) -> HttpResponseBase:
         max_bytes = max(dialect.max_body_bytes() for dialect in self.dialects)
         with self._receive_creation(request, limit_bytes=max_bytes) as (body, replay_key):
-            wire = read_wire(body)
+            wire = parse_body(body)
             dialect = self.submitted_dialect(wire)
             if len(body) > dialect.max_body_bytes():
                 raise body_too_large(self.too_large_error, limit_bytes=dialect.max_body_bytes())
             try:
-                submission = dialect.submission(wire, self._context)
+                submission = dialect.parse_submission(wire, self._context)
             except RecursionError:  # the interpreter's own limit may be nearer than ours
                 raise too_deep() from None
             return self._accept(submission, dialect, replay_key)
@@ -95,34 +95,34 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         dialect = self.listed_dialect(context.parameters)
         owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
         with one_snapshot():
-            answer = dialect.listed(owned, context)
-        return http_answer(answer, request)
+            answer = dialect.render_list(owned, context)
+        return to_http_response(answer, request)
 
     @openapi.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            answer = dialect.shown(batch, self._context)
-        return http_answer(answer, request)
+            answer = dialect.render_status(batch, self._context)
+        return to_http_response(answer, request)
 
     @openapi.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._get_batch(batch_id)
-        return http_answer(dialect.results(batch, self._context), request)
+        return to_http_response(dialect.render_results(batch, self._context), request)
 
     @openapi.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
         cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            answer = dialect.cancelled(batch, self._context)
-        return http_answer(answer, request)
+            answer = dialect.render_cancelled(batch, self._context)
+        return to_http_response(answer, request)
 
     @openapi.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._get_batch(batch_id)
         delete_batch(batch)
-        return http_answer(dialect.deleted(batch), request)
+        return to_http_response(dialect.render_deleted(batch), request)
 
     @openapi.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -165,18 +165,18 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         self, submission: Submission, dialect: Dialect, replay_key: Idempotency | KeylessRequest
     ) -> HttpResponseBase:
         accepted = accept_batch(
-            submission, credential=self._credential, replay_key=replay_key, render=dialect.created
+            submission, credential=self._credential, replay_key=replay_key, render=dialect.render_created
         )
-        return HttpResponse(accepted.body, status=accepted.status, content_type=JSON)
+        return HttpResponse(accepted.body, status=accepted.status, content_type=JSON_CONTENT_TYPE)
 
     @property
     def _credential(self) -> Credential:
         return cast("Credential", self.request.auth)
 
     @property
-    def _context(self) -> Asked:
+    def _context(self) -> RequestContext:
         request = self.request
-        return Asked(
+        return RequestContext(
             parameters=Parameters(request, known=None),
             headers=request.headers,
             origin=lambda: public_origin(request),
@@ -197,7 +197,7 @@ class MessageBatchViewSet(BatchViewSet):
     dialects = (MESSAGES,)
     too_large_error = TooLarge
 
-    def submitted_dialect(self, wire: Wire) -> Dialect:  # noqa: ARG002 -- the path says it
+    def submitted_dialect(self, wire: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
     def listed_dialect(self, parameters: Parameters) -> Dialect:  # noqa: ARG002

@@ -20,7 +20,7 @@ from routing.meters import METERS
 from routing.resolution.host_call import HostCall
 from routing.resolution.route import Choice, Rule, UsableKey
 from routing.upstream.call import Caller, Tokens
-from usage.included_usage import why_closed
+from usage.included_usage import allowance_failure
 from usage.ledger import SHARDS, month_scope
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _database_figures(caller: Caller) -> list[Figure]:
         forget()
         recheck(caller)
 
-    allowed = partial(why_closed, project_id=caller.project_id, allowance=Allowance(nanos=10**18))
+    allowed = partial(allowance_failure, project_id=caller.project_id, allowance=Allowance(nanos=10**18))
     kept = _microseconds(partial(recheck, caller))
     return [
         Figure(name="re-check of the caller, kept for 0.5 s", value=kept, unit="µs"),

@@ -29,29 +29,31 @@ logger = logging.getLogger(__name__)
 B = TypeVar("B", bound=msgspec.Struct)
 
 
-class Wanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MintRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`project`: its name. `ttl`: seconds, or a span as `30m`."""
 
     project: str | None = None
     ttl: int | str | None = None
 
 
-class Unwanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RevokeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One token, or all without a `jti`; null is none of both, lest a slip revoke everything."""
 
     jti: uuid.UUID | msgspec.UnsetType = msgspec.UNSET
 
 
-class TokenCreate(WrongMethodsFirst):
+class TokenMint(WrongMethodsFirst):
     authentication_classes = [LoggedIn]
 
     @openapi.MINT
     def post(self, request: Request) -> Response:
         user = cast("User", request.user)
-        wanted = _body(request, Wanted)
-        project = _own_project(user, wanted.project)
+        mint_request = _parse_body(request, MintRequest)
+        project = _own_project(user, mint_request.project)
         try:
-            minted = mint(user, project=project, ttl_seconds=_seconds(wanted.ttl), now=database_now())
+            minted = mint(
+                user, project=project, ttl_seconds=_ttl_seconds(mint_request.ttl), now=database_now()
+            )
         except TokenRefused as refused:
             raise InvalidRequest(str(refused)) from refused
         except SecretError as error:
@@ -66,15 +68,15 @@ class TokenRevoke(WrongMethodsFirst):
     @openapi.REVOKE
     def post(self, request: Request) -> Response:
         user = cast("User", request.user)
-        unwanted = _body(request, Unwanted)
-        if isinstance(unwanted.jti, uuid.UUID):
-            revoked = revoke_token(jti=unwanted.jti, user=user, now=database_now())
+        revoke_request = _parse_body(request, RevokeRequest)
+        if isinstance(revoke_request.jti, uuid.UUID):
+            revoked = revoke_token(jti=revoke_request.jti, user=user, now=database_now())
         else:
             revoked = revoke_tokens_of(user, now=database_now())
         return Response({"revoked": revoked})
 
 
-def _body(request: Request, form: type[B]) -> B:
+def _parse_body(request: Request, form: type[B]) -> B:
     """An empty body is `{}`."""
     try:
         body = read_body(request._request).removeprefix(codecs.BOM_UTF8)
@@ -93,7 +95,7 @@ def _own_project(user: User, name: str | None) -> Project:
     return user.project
 
 
-def _seconds(ttl: int | str | None) -> int:
+def _ttl_seconds(ttl: int | str | None) -> int:
     if ttl is None:
         return DEFAULT_TTL_SECONDS
     if isinstance(ttl, int):

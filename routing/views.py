@@ -26,10 +26,10 @@ class ModelList(WrongMethodsFirst):
     def get(self, request: Request) -> Response:
         credential = cast("Credential", request.auth)
         models = reachable_models(credential.policy_id) if credential.policy_id else []
-        return Response({"object": "list", "data": [_shown(model) for model in models]})
+        return Response({"object": "list", "data": [_model_json(model) for model in models]})
 
 
-def _shown(model: Model) -> dict[str, Any]:
+def _model_json(model: Model) -> dict[str, Any]:
     """`created`: when the row was made, which its UUIDv7 begins with (in milliseconds)."""
     created = (model.id.int >> 80) // 1000
     return {"id": model.name, "object": "model", "created": created, "owned_by": model.provider.name}

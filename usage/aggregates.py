@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from django.db.models.expressions import Combinable
 
 # A late event costs, and is no request.
-REQUEST = Q(late=False)
+IS_REQUEST = Q(late=False)
 
 
 class Percentiles(Aggregate):
@@ -30,8 +30,8 @@ def event_sums(*, durations: bool = True) -> dict[str, Combinable]:
     Without `durations` nothing is sorted, which is most of the work when there are a million events.
     """
     return {
-        "requests": Count("id", filter=REQUEST),
-        "errors": Count("id", filter=REQUEST & ~Q(error_kind="")),
+        "requests": Count("id", filter=IS_REQUEST),
+        "errors": Count("id", filter=IS_REQUEST & ~Q(error_kind="")),
         "unpriced": Count("id", filter=Q(cost_nanos=None)),
         "cost": Sum("cost_nanos"),
         **{f"sum_{meter}": Sum(meter) for meter in METERS},
@@ -41,7 +41,7 @@ def event_sums(*, durations: bool = True) -> dict[str, Combinable]:
 
 def _durations() -> dict[str, Combinable]:
     return {
-        "duration_avg": Avg("duration_ms", filter=REQUEST),
-        "duration_percentiles": Percentiles("duration_ms", filter=REQUEST),
-        "duration_max": Max("duration_ms", filter=REQUEST),
+        "duration_avg": Avg("duration_ms", filter=IS_REQUEST),
+        "duration_percentiles": Percentiles("duration_ms", filter=IS_REQUEST),
+        "duration_max": Max("duration_ms", filter=IS_REQUEST),
     }

@@ -31,13 +31,13 @@ class OperatorAuthentication(BaseAuthentication):
 
     def authenticate(self, request: Request) -> tuple[Operator, None]:
         if "authorization" in request.headers:
-            return self._by_token(request.headers["authorization"]), None
-        return self._by_session(request), None
+            return self._authenticate_token(request.headers["authorization"]), None
+        return self._authenticate_session(request), None
 
     def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
         return "Bearer"
 
-    def _by_token(self, header: str) -> Operator:
+    def _authenticate_token(self, header: str) -> Operator:
         scheme, _, token = header.partition(" ")
         expected = settings.RELAY_ADMIN_TOKEN.encode()
         given = token.strip().encode(errors="replace")
@@ -45,7 +45,7 @@ class OperatorAuthentication(BaseAuthentication):
             raise Unauthenticated("the admin token is wrong")
         return Operator()
 
-    def _by_session(self, request: Request) -> Operator:
+    def _authenticate_session(self, request: Request) -> Operator:
         user = request._request.user
         if not user.is_authenticated:
             raise Unauthenticated("an admin token or a staff session is needed", code="missing_credential")

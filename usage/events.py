@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from routing.upstream.call import Caller, Outcome, PriceList, Target
 
 # No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
-MOST_TOKENS = 10**12
-NO_TOKENS = Tokens(input=0, output=0)
+MAX_TOKENS = 10**12
+ZERO_TOKENS = Tokens(input=0, output=0)
 # Failures after which the last request is not left without an answer: it refused, or no further one could be made.
-_ENDS_WITH_THE_LAST_ANSWER = frozenset({"upstream_status", "upstream_unreachable"})
+_CODES_AFTER_LAST_RESPONSE = frozenset({"upstream_status", "upstream_unreachable"})
 # What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
 SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
 
@@ -86,7 +86,7 @@ class EventDraft:
     pricing: str
 
     @property
-    def used_something(self) -> bool:
+    def has_usage(self) -> bool:
         """Some tokens, something that the upstream says it cost, or an answer that does not say how much."""
         used = (self.input, self.cache_read, self.cache_write, self.output, self.upstream_cost_nanos)
         return any(used) or (self.input is None and 200 <= self.status < 300)
@@ -103,8 +103,8 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
     0. Where any other call has no usage (2xx, lost, cut, timed out), or one that cannot be counted, its tokens are
     unknown and the event unpriced.
     """
-    tokens = _known_tokens(outcome)
-    cost = price(tokens=tokens, prices=_prices_here(outcome.target.prices))
+    tokens = _counted_tokens(outcome)
+    cost = price(tokens=tokens, prices=_prices_in_currency(outcome.target.prices))
     return EventDraft(
         id=uuid7(),
         source=attempt.source,
@@ -115,11 +115,11 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         custom_id=attempt.custom_id,
         attempt=attempt.number,
         late=False,
-        status=_within(outcome.status, SMALLINT_MAX),
+        status=_clamp(outcome.status, SMALLINT_MAX),
         error_kind=outcome.failure.code if outcome.failure else "",
-        duration_ms=_within(duration_ms, INTEGER_MAX),
-        upstream_ms=_within(outcome.upstream_ms, INTEGER_MAX),
-        keys_tried=_within(outcome.keys_tried, SMALLINT_MAX),
+        duration_ms=_clamp(duration_ms, INTEGER_MAX),
+        upstream_ms=_clamp(outcome.upstream_ms, INTEGER_MAX),
+        keys_tried=_clamp(outcome.keys_tried, SMALLINT_MAX),
         project_id=caller.project_id,
         principal_kind=caller.principal_kind,
         principal_id=caller.principal_id,
@@ -130,36 +130,36 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         upstream_cost_nanos=outcome.upstream_cost_nanos,
         cost_breakdown=cost.breakdown,
         pricing=_pricing_name(outcome.target.prices),
-        **_names(outcome.target),
-        **_counts(tokens),
+        **_name_columns(outcome.target),
+        **_token_columns(tokens),
     )
 
 
-def _within(value: int, most: int) -> int:
-    return max(0, min(value, most))
+def _clamp(value: int, maximum: int) -> int:
+    return max(0, min(value, maximum))
 
 
-def _known_tokens(outcome: Outcome) -> Tokens | None:
+def _counted_tokens(outcome: Outcome) -> Tokens | None:
     tokens = outcome.tokens
-    if not outcome.sent or (tokens is None and not outcome.may_have_used and _was_refused(outcome)):
-        return NO_TOKENS
-    if tokens is None or any(getattr(tokens, meter) > MOST_TOKENS for meter in METERS):
+    if not outcome.sent or (tokens is None and not outcome.may_have_used and _was_rejected(outcome)):
+        return ZERO_TOKENS
+    if tokens is None or any(getattr(tokens, meter) > MAX_TOKENS for meter in METERS):
         return None
     return tokens
 
 
-def _was_refused(outcome: Outcome) -> bool:
+def _was_rejected(outcome: Outcome) -> bool:
     """The last request was answered, with a status that is no success."""
-    if outcome.failure is None or outcome.failure.code not in _ENDS_WITH_THE_LAST_ANSWER:
+    if outcome.failure is None or outcome.failure.code not in _CODES_AFTER_LAST_RESPONSE:
         return False
     return outcome.status > 0 and not 200 <= outcome.status < 300
 
 
-def _counts(tokens: Tokens | None) -> dict[str, Any]:
+def _token_columns(tokens: Tokens | None) -> dict[str, Any]:
     return {meter: getattr(tokens, meter, None) for meter in METERS}
 
 
-def _prices_here(prices: PriceList | None) -> PriceList | None:
+def _prices_in_currency(prices: PriceList | None) -> PriceList | None:
     """Totals add up one currency: a price list in another one prices nothing."""
     return prices if prices and prices.currency == settings.RELAY_CURRENCY else None
 
@@ -168,8 +168,8 @@ def _pricing_name(prices: PriceList | None) -> str:
     return f"{prices.name}@{prices.version}" if prices else ""
 
 
-def _names(target: Target) -> dict[str, Any]:
+def _name_columns(target: Target) -> dict[str, Any]:
     """A caller may ask for a model by any text, also by one that a row cannot hold."""
     names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
-    asked = {"requested_model": printable(target.requested_model)}
-    return asked | {name: getattr(target, name) for name in names}
+    requested = {"requested_model": printable(target.requested_model)}
+    return requested | {name: getattr(target, name) for name in names}

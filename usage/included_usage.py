@@ -18,20 +18,20 @@ from routing.credentials.recheck import Allowance
 from routing.models import Project
 from routing.upstream.failures import Failure
 from usage.ledger import month_scope
-from usage.serializers import shown_time
+from usage.serializers import format_time
 
 if TYPE_CHECKING:
     import uuid
 
 # In the path of every item whose project has an allowance: its rows are one scope's shards, however full the month.
-THIS_MONTH = f"""
+MONTH_TOTALS_SQL = f"""
 SELECT now(), coalesce(sum(cost_nanos), 0), coalesce(sum(unpriced), 0)
 FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at="now()")}
 """
 
 
 @dataclass(frozen=True, slots=True)
-class Month:
+class MonthUsage:
     """A project's current month. `unpriced`: how many events add nothing to `used_nanos`, since nobody knows what
     they cost.
     """
@@ -51,15 +51,15 @@ class Month:
         return datetime(at.year + years, month + 1, 1, tzinfo=UTC)
 
 
-SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
-CLOSED = Failure(
+ALLOWANCE_SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
+ALLOWANCE_CLOSED = Failure(
     "usage_limit_exceeded",
     "the project's included usage is closed until the month ends (UTC): a call of it has no price, and "
     "unpriced_closes is set. Its operator adds what the price list lacks, and lifts unpriced_closes to open it",
 )
 
 
-def why_closed(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> Failure | None:
+def allowance_failure(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> Failure | None:
     """Why nothing further may be sent: what is settled in the current month has reached the allowance, or, where that
     closes it, some of it has no price. No allowance = no limit, and no query.
 
@@ -67,26 +67,26 @@ def why_closed(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> 
     """
     if project_id is None or allowance is None:
         return None
-    month = this_month(project_id)
+    month = current_month_usage(project_id)
     if month.used_nanos >= allowance.nanos:
-        return SPENT
-    return CLOSED if allowance.unpriced_closes and month.unpriced else None
+        return ALLOWANCE_SPENT
+    return ALLOWANCE_CLOSED if allowance.unpriced_closes and month.unpriced else None
 
 
-def this_month(project_id: uuid.UUID | None) -> Month:
+def current_month_usage(project_id: uuid.UUID | None) -> MonthUsage:
     """Read anew each time, in one query."""
     connection.ensure_connection()
     # psycopg's own cursor, so that the server keeps the statement prepared.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
-        at, used, unpriced = cursor.execute(THIS_MONTH, {"project": project_id}).fetchall()[0]
-    return Month(at=at, used_nanos=int(used), unpriced=int(unpriced))
+        at, used, unpriced = cursor.execute(MONTH_TOTALS_SQL, {"project": project_id}).fetchall()[0]
+    return MonthUsage(at=at, used_nanos=int(used), unpriced=int(unpriced))
 
 
 def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
     """What a caller is told. Without an allowance `included_nanos` and `remaining_nanos` are None; without a project,
     which alone has a running total, `used_nanos` as well.
     """
-    month = this_month(project_id)
+    month = current_month_usage(project_id)
     allowance = None if project_id is None else _allowance(project_id)
     return {
         "period": month.period,
@@ -94,11 +94,11 @@ def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
         "used_nanos": None if project_id is None else month.used_nanos,
         "remaining_nanos": allowance and _remaining_nanos(allowance, month),
         "currency": settings.RELAY_CURRENCY,
-        "resets_at": shown_time(month.ends_at),
+        "resets_at": format_time(month.ends_at),
     }
 
 
-def _remaining_nanos(allowance: Allowance, month: Month) -> int:
+def _remaining_nanos(allowance: Allowance, month: MonthUsage) -> int:
     if allowance.unpriced_closes and month.unpriced:
         return 0
     return max(allowance.nanos - month.used_nanos, 0)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHARDS = 16
-_DRAFTED = tuple(field.name for field in dataclasses.fields(EventDraft))
-SUMS = ("requests", "unpriced", "cost_nanos", *METERS)
+_EVENT_COLUMNS = tuple(field.name for field in dataclasses.fields(EventDraft))
+SUM_COLUMNS = ("requests", "unpriced", "cost_nanos", *METERS)
 
 
 def event_ctes(*, fence: str | None = None) -> str:
@@ -78,8 +78,8 @@ def _own_shard() -> int:
 
 def _event_cte(fence: str | None) -> str:
     return f"""usage_event AS (
-  INSERT INTO usage_usageevent (at, {", ".join(_DRAFTED)})
-  SELECT now(), {", ".join(_DRAFTED)}
+  INSERT INTO usage_usageevent (at, {", ".join(_EVENT_COLUMNS)})
+  SELECT now(), {", ".join(_EVENT_COLUMNS)}
   FROM jsonb_populate_recordset(NULL::usage_usageevent, %(usage_events)s::jsonb)
   {f"WHERE EXISTS (SELECT FROM {fence})" if fence else ""}
   ON CONFLICT DO NOTHING
@@ -89,10 +89,10 @@ def _event_cte(fence: str | None) -> str:
 
 # In the order of their scopes: everyone who adds to several totals takes their rows in the same order.
 _TOTAL_CTE = f"""usage_total AS (
-  INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUMS)})
-  SELECT scope, %(usage_shard)s::smallint, {", ".join(SUMS)}
+  INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUM_COLUMNS)})
+  SELECT scope, %(usage_shard)s::smallint, {", ".join(SUM_COLUMNS)}
   FROM ({sums_by_scope("usage_event")}) AS summed ORDER BY scope
-  ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{n} = total.{n} + excluded.{n}" for n in SUMS)}
+  ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{n} = total.{n} + excluded.{n}" for n in SUM_COLUMNS)}
 )"""
 
 _RECORD = f"WITH {event_ctes()} SELECT count(*) FROM usage_event"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from routing.upstream.send import send
 from usage.events import draft_event
-from usage.included_usage import why_closed
+from usage.included_usage import allowance_failure
 
 if TYPE_CHECKING:
     from routing.credentials.recheck import Standing
@@ -25,19 +25,24 @@ class Metered:
     event: EventDraft
 
 
-def metered_send(*, call: Call, standing: Standing, attempt: Attempt, started: float) -> Metered:
+def metered_send(*, call: Call, caller_snapshot: Standing, attempt: Attempt, started: float) -> Metered:
     """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance has ended.
 
     `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
     only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
-    outcome = send(call, refusal=lambda: _refusal(call, standing))
-    target = replace(outcome.target, policy=standing.policy, project=standing.project, team=standing.team)
+    outcome = send(call, refusal=lambda: _precheck(call, caller_snapshot))
+    target = replace(
+        outcome.target,
+        policy=caller_snapshot.policy,
+        project=caller_snapshot.project,
+        team=caller_snapshot.team,
+    )
     outcome = replace(outcome, target=target)
     duration_ms = int((time.monotonic() - started) * 1000)
     event = draft_event(caller=call.caller, outcome=outcome, attempt=attempt, duration_ms=duration_ms)
     return Metered(outcome=outcome, event=event)
 
 
-def _refusal(call: Call, standing: Standing) -> Failure | None:
-    return why_closed(project_id=call.caller.project_id, allowance=standing.allowance)
+def _precheck(call: Call, caller_snapshot: Standing) -> Failure | None:
+    return allowance_failure(project_id=call.caller.project_id, allowance=caller_snapshot.allowance)

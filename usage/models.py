@@ -23,24 +23,24 @@ if TYPE_CHECKING:
     from routing.credentials.credential import Credential
     from usage.queries import EventFilter
 
-_WHOLE: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
-_TRUNCATED = {"1m": "minute", "1h": "hour", "1d": "day"}
+_WHOLE_NUMBER: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
+_TRUNC_KINDS = {"1m": "minute", "1h": "hour", "1d": "day"}
 
 
 class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
     def visible_to(self, credential: Credential) -> UsageEventQuerySet:
         return self.filter(owner=credential.owner)
 
-    def matching(self, wanted: EventFilter) -> UsageEventQuerySet:
-        events = self.filter(**{f"{column}__in": values for column, values in wanted.columns.items()})
-        if wanted.statuses:
-            events = events.filter(status__in=wanted.statuses)
-        if wanted.status_classes:
-            ranges = (Q(status__range=(n * 100, n * 100 + 99)) for n in wanted.status_classes)
+    def matching(self, event_filter: EventFilter) -> UsageEventQuerySet:
+        events = self.filter(**{f"{column}__in": values for column, values in event_filter.columns.items()})
+        if event_filter.statuses:
+            events = events.filter(status__in=event_filter.statuses)
+        if event_filter.status_classes:
+            ranges = (Q(status__range=(n * 100, n * 100 + 99)) for n in event_filter.status_classes)
             events = events.filter(reduce(or_, ranges))
-        if wanted.start:
-            events = events.filter(at__gte=wanted.start)
-        return events.filter(at__lt=wanted.end) if wanted.end else events
+        if event_filter.start:
+            events = events.filter(at__gte=event_filter.start)
+        return events.filter(at__lt=event_filter.end) if event_filter.end else events
 
     def newest_first(self) -> UsageEventQuerySet:
         return self.order_by("-at", "-id")
@@ -49,27 +49,27 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
         """In this form the index on (at, id) finds the place; an OR of both cases would read from its start."""
         return self.filter(at__lte=at).exclude(at=at, id__gte=event_id)
 
-    def sums_by_item(self, batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> list[dict[str, Any]]:
+    def totals_by_item(self, batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> list[dict[str, Any]]:
         """`event_sums()` an item, for a range of a batch's items."""
         events = self.filter(batch_id=batch_id, item_idx__range=(first_idx, last_idx)).order_by()
         return [dict(row) for row in events.values("item_idx").annotate(**event_sums()).order_by("item_idx")]
 
-    def sum(self) -> dict[str, Any]:
+    def totals(self) -> dict[str, Any]:
         return self.aggregate(**event_sums())
 
-    def summed(self, columns: Sequence[str], *, limit: int) -> list[dict[str, Any]]:
+    def totals_by_group(self, columns: Sequence[str], *, limit: int) -> list[dict[str, Any]]:
         """`event_sums()` a group, the dearest first."""
-        dearest = (F("cost").desc(nulls_last=True), "-requests", *columns)
+        costliest_first = (F("cost").desc(nulls_last=True), "-requests", *columns)
         groups: Iterable[Any] = (
-            self.order_by().values(*columns).annotate(**event_sums()).order_by(*dearest)[:limit]
+            self.order_by().values(*columns).annotate(**event_sums()).order_by(*costliest_first)[:limit]
         )
         return list(groups)
 
-    def summed_by_time(
+    def totals_by_interval(
         self, columns: Sequence[str], *, interval: str, limit: int, durations: bool = True
     ) -> list[dict[str, Any]]:
         """`event_sums()` a group and `bucket` of time (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""
-        bucket = Trunc("at", _TRUNCATED[interval], tzinfo=UTC)
+        bucket = Trunc("at", _TRUNC_KINDS[interval], tzinfo=UTC)
         buckets = self.order_by().annotate(bucket=bucket).values(*columns, "bucket")
         sums = event_sums(durations=durations)
         return list(buckets.annotate(**sums).order_by(*columns, "bucket")[:limit])
@@ -154,7 +154,7 @@ class UsageEvent(models.Model):
 
 
 class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
-    def sums_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
+    def totals_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
         """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards; only what has rows."""
         names = ("requests", "unpriced", "cost_nanos", *METERS)
         rows = self.filter(scope__in=list(scopes)).order_by().values_list("scope")
@@ -175,14 +175,14 @@ class UsageTotal(models.Model):
     requests = models.BigIntegerField(default=0)
     unpriced = models.BigIntegerField(default=0)
     # Wider than an event's: a sum of many large ones must not stop the settling of the next.
-    input = models.DecimalField(**_WHOLE)
-    cache_read = models.DecimalField(**_WHOLE)
-    cache_write = models.DecimalField(**_WHOLE)
-    output = models.DecimalField(**_WHOLE)
-    reasoning = models.DecimalField(**_WHOLE)
-    cache_write_5m = models.DecimalField(**_WHOLE)
-    cache_write_1h = models.DecimalField(**_WHOLE)
-    cost_nanos = models.DecimalField(**_WHOLE)
+    input = models.DecimalField(**_WHOLE_NUMBER)
+    cache_read = models.DecimalField(**_WHOLE_NUMBER)
+    cache_write = models.DecimalField(**_WHOLE_NUMBER)
+    output = models.DecimalField(**_WHOLE_NUMBER)
+    reasoning = models.DecimalField(**_WHOLE_NUMBER)
+    cache_write_5m = models.DecimalField(**_WHOLE_NUMBER)
+    cache_write_1h = models.DecimalField(**_WHOLE_NUMBER)
+    cost_nanos = models.DecimalField(**_WHOLE_NUMBER)
 
     objects = UsageTotalQuerySet.as_manager()
 

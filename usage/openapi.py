@@ -6,12 +6,20 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
-from usage.queries import GROUPS, INTERVALS, NAMES, PAGE_MOST, POINTS_MOST, SOURCES, STATUS_CLASSES
+from usage.queries import (
+    COLUMN_BY_FILTER,
+    COLUMN_BY_GROUP,
+    INTERVALS,
+    MAX_PAGE_LIMIT,
+    MAX_POINTS,
+    SOURCES,
+    STATUS_CLASSES,
+)
 
 _FILTERS = [
     *(
         OpenApiParameter(name, str, description="One or more, separated by commas.")
-        for name in (*NAMES, "status")
+        for name in (*COLUMN_BY_FILTER, "status")
         if name != "source"
     ),
     OpenApiParameter("source", str, enum=SOURCES),
@@ -20,12 +28,12 @@ _FILTERS = [
     OpenApiParameter("from", OpenApiTypes.DATETIME, description="Included."),
     OpenApiParameter("to", OpenApiTypes.DATETIME, description="Not included."),
 ]
-_GROUP_BY = OpenApiParameter("group_by", str, description=f"One or more of {', '.join(GROUPS)}.")
+_GROUP_BY = OpenApiParameter("group_by", str, description=f"One or more of {', '.join(COLUMN_BY_GROUP)}.")
 
 EVENTS = extend_schema(
     parameters=[
         *_FILTERS,
-        OpenApiParameter("limit", int, description=f"At most {PAGE_MOST}."),
+        OpenApiParameter("limit", int, description=f"At most {MAX_PAGE_LIMIT}."),
         OpenApiParameter("cursor", str, description="The `next_cursor` of an earlier answer."),
         OpenApiParameter("format", str, enum=["json", "csv"]),
     ],
@@ -37,7 +45,7 @@ TIMESERIES = extend_schema(
         *_FILTERS,
         _GROUP_BY,
         OpenApiParameter(
-            "interval", str, enum=list(INTERVALS), description=f"At most {POINTS_MOST} in the time asked for."
+            "interval", str, enum=list(INTERVALS), description=f"At most {MAX_POINTS} in the time asked for."
         ),
     ],
     responses=OpenApiTypes.OBJECT,

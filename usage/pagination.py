@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from usage.queries import PAGE_MOST, Cursor
+from usage.queries import MAX_PAGE_LIMIT, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,27 +14,27 @@ if TYPE_CHECKING:
     from usage.queries import EventsQuery
 
 
-def one_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[UsageEvent], str | None]:
+def fetch_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[UsageEvent], str | None]:
     """The events, and the cursor of the next page, None on the last. Events added meanwhile come before it."""
-    limit = query.limit or PAGE_MOST
+    limit = query.limit or MAX_PAGE_LIMIT
     matching = events.matching(query.filter).newest_first()
     if query.cursor:
         matching = matching.older_than(at=query.cursor.at, event_id=query.cursor.id)
     found = list(matching[: limit + 1])
     page = found[:limit]
-    return page, _after(page[-1]).encoded() if len(found) > limit else None
+    return page, _cursor_after(page[-1]).encode() if len(found) > limit else None
 
 
-def all_pages(events: UsageEventQuerySet, *, query: EventsQuery) -> Iterator[list[UsageEvent]]:
+def iterate_pages(events: UsageEventQuerySet, *, query: EventsQuery) -> Iterator[list[UsageEvent]]:
     """Short queries instead of one long cursor, which would hold a snapshot as long as its slowest reader."""
     more = True
     while more:
-        page, next_cursor = one_page(events, query=query)
+        page, next_cursor = fetch_page(events, query=query)
         yield page
         more = next_cursor is not None
         if more:
-            query = replace(query, cursor=_after(page[-1]))
+            query = replace(query, cursor=_cursor_after(page[-1]))
 
 
-def _after(event: UsageEvent) -> Cursor:
+def _cursor_after(event: UsageEvent) -> Cursor:
     return Cursor(at=event.at, id=event.id)

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
 
     from routing.upstream.call import PriceList, Tokens
 
-PER_TOKENS = 1_000_000
+TOKENS_PER_RATE = 1_000_000
 # A bigint's. Only an absurd rate or count gets there, and it must not keep the item from being settled.
-MOST_NANOS = 2**63 - 1
+MAX_COST_NANOS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ def price(*, tokens: Tokens | None, prices: PriceList | None) -> Price:
     counts = _priced_counts(tokens, rates)
     if any(meter not in rates for meter in counts):
         return UNPRICED
-    breakdown = {meter: count * rates[meter] // PER_TOKENS for meter, count in counts.items()}
+    breakdown = {meter: count * rates[meter] // TOKENS_PER_RATE for meter, count in counts.items()}
     cost = sum(breakdown.values())
-    return Price(cost_nanos=cost, breakdown=breakdown) if cost <= MOST_NANOS else UNPRICED
+    return Price(cost_nanos=cost, breakdown=breakdown) if cost <= MAX_COST_NANOS else UNPRICED
 
 
 def _rates(prices: PriceList | None, *, prompt_tokens: int) -> dict[str, int]:

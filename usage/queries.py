@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 # Parameter -> column. `batch_id` is the id that the batch's own dialect shows.
-NAMES = {
+COLUMN_BY_FILTER = {
     "source": "source",
     "batch_id": "public_batch_id",
     "model": "model",
@@ -31,19 +31,19 @@ NAMES = {
     "error_kind": "error_kind",
 }
 # What summaries and series can be grouped by.
-GROUPS = NAMES | {"status": "status"}
+COLUMN_BY_GROUP = COLUMN_BY_FILTER | {"status": "status"}
 SOURCES = ("batch", "live")
 STATUS_CLASSES = {f"{digit}xx": digit for digit in range(6)}
-FILTERS = (*NAMES, "status", "status_class", "since", "from", "to")
-REPORT_WINDOW = timedelta(days=30)
-PAGE = 100
-PAGE_MOST = 1000
-POINTS_MOST = 2000
+FILTER_PARAMETERS = (*COLUMN_BY_FILTER, "status", "status_class", "since", "from", "to")
+DEFAULT_REPORT_WINDOW = timedelta(days=30)
+DEFAULT_PAGE_LIMIT = 100
+MAX_PAGE_LIMIT = 1000
+MAX_POINTS = 2000
 # Interval -> its length, and how far back a series goes when nothing is said.
 INTERVALS = {
     "1m": (timedelta(minutes=1), timedelta(days=1)),
-    "1h": (timedelta(hours=1), REPORT_WINDOW),
-    "1d": (timedelta(days=1), REPORT_WINDOW),
+    "1h": (timedelta(hours=1), DEFAULT_REPORT_WINDOW),
+    "1d": (timedelta(days=1), DEFAULT_REPORT_WINDOW),
 }
 
 
@@ -65,7 +65,7 @@ class Cursor:
     at: datetime
     id: uuid.UUID
 
-    def encoded(self) -> str:
+    def encode(self) -> str:
         packed = f"{self.at.astimezone(UTC):%Y%m%d%H%M%S%f}{self.id.hex}"
         return base64.urlsafe_b64encode(packed.encode()).decode().rstrip("=")
 
@@ -93,47 +93,56 @@ class ReportQuery:
 
 def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
     """All time unless the query says otherwise: pages make it cheap."""
-    query = Parameters(request, known=(*FILTERS, "limit", "cursor", "format"))
+    query = Parameters(request, known=(*FILTER_PARAMETERS, "limit", "cursor", "format"))
     as_csv = query.choice("format", default=_accepted_format(request), among=("json", "csv")) == "csv"
     paged = query.text("limit") is not None or not as_csv
-    limit = query.number("limit", default=PAGE, minimum=1, maximum=PAGE_MOST) if paged else None
+    limit = (
+        query.number("limit", default=DEFAULT_PAGE_LIMIT, minimum=1, maximum=MAX_PAGE_LIMIT)
+        if paged
+        else None
+    )
     cursor = query.text("cursor")
     return EventsQuery(
         filter=_filter(query, now=now, window=None),
         limit=limit,
-        cursor=None if cursor is None else _cursor(cursor),
+        cursor=None if cursor is None else _decode_cursor(cursor),
         as_csv=as_csv,
     )
 
 
 def summary_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
     """The last 30 days unless the query says otherwise; of named batches all time."""
-    query = Parameters(request, known=(*FILTERS, "group_by"))
-    window = None if query.words("batch_id") else REPORT_WINDOW
-    wanted = _filter(query, now=now, window=window)
+    query = Parameters(request, known=(*FILTER_PARAMETERS, "group_by"))
+    window = None if query.words("batch_id") else DEFAULT_REPORT_WINDOW
+    event_filter = _filter(query, now=now, window=window)
     return ReportQuery(
-        filter=wanted, groups=_groups(query), start=wanted.start, end=_shown_end(wanted, now=now)
+        filter=event_filter,
+        groups=_groups(query),
+        start=event_filter.start,
+        end=_reported_end(event_filter, now=now),
     )
 
 
 def series_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
-    query = Parameters(request, known=(*FILTERS, "group_by", "interval"))
+    query = Parameters(request, known=(*FILTER_PARAMETERS, "group_by", "interval"))
     interval = query.choice("interval", default="1h", among=INTERVALS)
     length, window = INTERVALS[interval]
-    wanted = _filter(query, now=now, window=window)
-    end = _shown_end(wanted, now=now)
-    if wanted.start is not None and (end - wanted.start) / length > POINTS_MOST:
+    event_filter = _filter(query, now=now, window=window)
+    end = _reported_end(event_filter, now=now)
+    if event_filter.start is not None and (end - event_filter.start) / length > MAX_POINTS:
         raise bad_value(
-            "interval", f"a longer one, or a shorter time: at most {POINTS_MOST} points of {interval}"
+            "interval", f"a longer one, or a shorter time: at most {MAX_POINTS} points of {interval}"
         )
-    return ReportQuery(filter=wanted, groups=_groups(query), start=wanted.start, end=end, interval=interval)
+    return ReportQuery(
+        filter=event_filter, groups=_groups(query), start=event_filter.start, end=end, interval=interval
+    )
 
 
 def _filter(query: Parameters, *, now: datetime, window: timedelta | None) -> EventFilter:
-    columns = {column: query.words(name) for name, column in NAMES.items() if name != "source"}
+    columns = {column: query.words(name) for name, column in COLUMN_BY_FILTER.items() if name != "source"}
     columns["source"] = query.choices("source", among=SOURCES)
     classes = query.choices("status_class", among=STATUS_CLASSES)
-    start, end = _times(query, now=now, window=window)
+    start, end = _time_range(query, now=now, window=window)
     return EventFilter(
         columns={column: values for column, values in columns.items() if values},
         statuses=query.numbers("status", maximum=999),
@@ -143,7 +152,7 @@ def _filter(query: Parameters, *, now: datetime, window: timedelta | None) -> Ev
     )
 
 
-def _times(
+def _time_range(
     query: Parameters, *, now: datetime, window: timedelta | None
 ) -> tuple[datetime | None, datetime | None]:
     span, start, end = query.span("since"), query.time("from"), query.time("to")
@@ -154,26 +163,26 @@ def _times(
     else:
         origin = now
     if span is not None:
-        start = _back(origin, span)
+        start = _subtract_span(origin, span)
     if start is not None and end is not None and start >= end:
         raise bad_value("to", "a time after the beginning")
     return start, end
 
 
-def _back(origin: datetime, span: timedelta) -> datetime:
+def _subtract_span(origin: datetime, span: timedelta) -> datetime:
     try:
         return origin - span
     except OverflowError:
         raise bad_value("since", "a span within the calendar") from None
 
 
-def _shown_end(wanted: EventFilter, *, now: datetime) -> datetime:
+def _reported_end(event_filter: EventFilter, *, now: datetime) -> datetime:
     """Without `to` nothing is cut off: an event may be a little newer than this machine's clock."""
-    return wanted.end or max(now, wanted.start or now)
+    return event_filter.end or max(now, event_filter.start or now)
 
 
 def _groups(query: Parameters) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(query.choices("group_by", among=GROUPS)))
+    return tuple(dict.fromkeys(query.choices("group_by", among=COLUMN_BY_GROUP)))
 
 
 def _accepted_format(request: HttpRequest) -> str:
@@ -181,7 +190,7 @@ def _accepted_format(request: HttpRequest) -> str:
     return "csv" if "text/csv" in accept and "application/json" not in accept else "json"
 
 
-def _cursor(raw: str) -> Cursor:
+def _decode_cursor(raw: str) -> Cursor:
     try:
         packed = base64.b64decode(raw + "=" * (-len(raw) % 4), altchars=b"-_", validate=True).decode("ascii")
         at = datetime.strptime(packed[:20], "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from usage.ledger import SUMS, sums_by_scope
+from usage.ledger import SUM_COLUMNS, sums_by_scope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # An event and its part of the totals are one transaction, so one statement's snapshot has both or neither.
 # A batch without any total was deleted, and its total with it: that is no difference.
-_COMPARE = f"""
+_COMPARE_SQL = f"""
 WITH counted AS ({sums_by_scope("usage_usageevent")}),
 kept AS (
-  SELECT scope, min(shard) AS shard, {", ".join(f"sum({name}) AS {name}" for name in SUMS)}
+  SELECT scope, min(shard) AS shard, {", ".join(f"sum({name}) AS {name}" for name in SUM_COLUMNS)}
   FROM usage_usagetotal GROUP BY scope
 ),
 compared AS (
   SELECT scope, shard,
-         jsonb_build_object({", ".join(f"'{name}', coalesce(kept.{name}, 0)" for name in SUMS)}) AS kept,
-         jsonb_build_object({", ".join(f"'{name}', coalesce(counted.{name}, 0)" for name in SUMS)}) AS counted
+         jsonb_build_object({", ".join(f"'{name}', coalesce(kept.{name}, 0)" for name in SUM_COLUMNS)}) AS kept,
+         jsonb_build_object({", ".join(f"'{name}', coalesce(counted.{name}, 0)" for name in SUM_COLUMNS)}) AS counted
   FROM counted FULL JOIN kept USING (scope)
   WHERE kept.scope IS NOT NULL OR starts_with(scope, 'project:')
 )
@@ -35,17 +35,17 @@ FROM compared
 
 # Sums are added to, never overwritten: what workers add meanwhile stays. Rows in the order of their scopes, as
 # workers take them.
-_CORRECT = f"""
-UPDATE usage_usagetotal SET {", ".join(f"{name} = {name} + %({name})s" for name in SUMS)}
+_CORRECT_SQL = f"""
+UPDATE usage_usagetotal SET {", ".join(f"{name} = {name} + %({name})s" for name in SUM_COLUMNS)}
 WHERE scope = %(scope)s AND shard = %(shard)s
 """
-_ADD = f"""
-INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUMS)})
-VALUES (%(scope)s, 0, {", ".join(f"%({name})s" for name in SUMS)})
-ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{name} = total.{name} + excluded.{name}" for name in SUMS)}
+_ADD_SQL = f"""
+INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUM_COLUMNS)})
+VALUES (%(scope)s, 0, {", ".join(f"%({name})s" for name in SUM_COLUMNS)})
+ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{name} = total.{name} + excluded.{name}" for name in SUM_COLUMNS)}
 """
 # Two repairs at once would each add what is missing.
-_ALONE = "SELECT pg_advisory_xact_lock(hashtext('relaybatch.usage.repair'))"
+_LOCK_SQL = "SELECT pg_advisory_xact_lock(hashtext('relaybatch.usage.repair'))"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,14 +60,14 @@ class Difference:
     def __str__(self) -> str:
         wrong = [
             f"{name} is {self.kept[name]}, its events have {self.counted[name]}"
-            for name in SUMS
+            for name in SUM_COLUMNS
             if self.kept[name] != self.counted[name]
         ]
         return f"{self.scope}: {'; '.join(wrong)}"
 
     @property
     def missing(self) -> dict[str, int]:
-        return {name: self.counted[name] - self.kept[name] for name in SUMS}
+        return {name: self.counted[name] - self.kept[name] for name in SUM_COLUMNS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Comparison:
 def compare() -> Comparison:
     """Reads every event there is, in one statement; holds up nobody."""
     with connection.cursor() as cursor:
-        cursor.execute(_COMPARE)
+        cursor.execute(_COMPARE_SQL)
         events, scopes, found = cursor.fetchone()
     return Comparison(events, scopes, tuple(Difference(**each) for each in json.loads(found)))
 
@@ -90,9 +90,11 @@ def compare() -> Comparison:
 def repair() -> Comparison:
     """What was found, and has been set right; all of it or nothing."""
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_ALONE)
+        cursor.execute(_LOCK_SQL)
         comparison = compare()
         for difference in comparison.differences:
             values: dict[str, Any] = {"scope": difference.scope, "shard": difference.shard}
-            cursor.execute(_ADD if difference.shard is None else _CORRECT, values | difference.missing)
+            cursor.execute(
+                _ADD_SQL if difference.shard is None else _CORRECT_SQL, values | difference.missing
+            )
     return comparison

@@ -27,16 +27,16 @@ CSV_FIELDS = (
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 
-def shown_time(at: datetime) -> str:
+def format_time(at: datetime) -> str:
     """RFC 3339 in UTC with milliseconds."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def shown_time_if_any(at: datetime | None) -> str | None:
-    return shown_time(at) if at else None
+def format_optional_time(at: datetime | None) -> str | None:
+    return format_time(at) if at else None
 
 
-def shown_tokens(counts: Mapping[str, int | None]) -> dict[str, int]:
+def tokens_json(counts: Mapping[str, int | None]) -> dict[str, int]:
     """`{meter: count}`: the four meters always, a part of one only where there is any."""
     known = {meter: int(counts.get(meter) or 0) for meter in METERS}
     return {meter: count for meter, count in known.items() if count or meter in WHOLES}
@@ -51,7 +51,7 @@ def event_json(event: UsageEvent) -> dict[str, Any]:
         "late": event.late,
         "currency": event.currency,
         "source": event.source,
-        "at": shown_time(event.at),
+        "at": format_time(event.at),
         "batch_id": event.public_batch_id or None,
         "item_idx": event.item_idx,
         "custom_id": event.custom_id,
@@ -74,7 +74,7 @@ def event_json(event: UsageEvent) -> dict[str, Any]:
         "principal_id": event.principal_id,
         "credential_kind": event.credential_kind,
         "credential_id": event.credential_id,
-        "tokens": None if event.input is None else shown_tokens(counts),
+        "tokens": None if event.input is None else tokens_json(counts),
         "cost_nanos": event.cost_nanos,
         "upstream_cost_nanos": event.upstream_cost_nanos,
         "cost_breakdown": event.cost_breakdown,
@@ -84,12 +84,12 @@ def event_json(event: UsageEvent) -> dict[str, Any]:
 
 def csv_lines(pages: Iterable[Iterable[UsageEvent]]) -> Iterator[str]:
     """A header, then the rows page by page: memory holds one page, however many there are."""
-    yield _csv([CSV_FIELDS])
+    yield _write_csv([CSV_FIELDS])
     for page in pages:
-        yield _csv(_csv_row(event) for event in page)
+        yield _write_csv(_csv_row(event) for event in page)
 
 
-def _csv(rows: Iterable[Iterable[Any]]) -> str:
+def _write_csv(rows: Iterable[Iterable[Any]]) -> str:
     written = io.StringIO()
     csv.writer(written).writerows(rows)
     return written.getvalue()
@@ -97,9 +97,9 @@ def _csv(rows: Iterable[Iterable[Any]]) -> str:
 
 def _csv_row(event: UsageEvent) -> list[Any]:
     """Token counts in a column a meter; unknown ones are empty."""
-    shown = event_json(event) | {meter: getattr(event, meter) for meter in METERS}
-    shown["cost_breakdown"] = json.dumps(event.cost_breakdown)
-    return [_safe_cell(shown[name]) for name in CSV_FIELDS]
+    values = event_json(event) | {meter: getattr(event, meter) for meter in METERS}
+    values["cost_breakdown"] = json.dumps(event.cost_breakdown)
+    return [_safe_cell(values[name]) for name in CSV_FIELDS]
 
 
 def _safe_cell(value: object) -> object:

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from routing.meters import METERS
 from usage.models import UsageEvent, UsageTotal
-from usage.serializers import shown_tokens
+from usage.serializers import tokens_json
 
 if TYPE_CHECKING:
     import uuid
@@ -22,7 +22,7 @@ class Total:
 
     currency: str
     requests: int = 0
-    tokens: Mapping[str, int] = field(default_factory=lambda: shown_tokens({}))
+    tokens: Mapping[str, int] = field(default_factory=lambda: tokens_json({}))
     cost_nanos: int = 0
     unpriced: int = 0
 
@@ -31,11 +31,11 @@ def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
     """One query; every batch asked for is in the answer, also one without events."""
     scopes = {f"batch:{batch_id}": batch_id for batch_id in batch_ids}
     totals = {batch_id: Total(currency=settings.RELAY_CURRENCY) for batch_id in scopes.values()}
-    for scope, sums in UsageTotal.objects.sums_by_scope(scopes).items():
+    for scope, sums in UsageTotal.objects.totals_by_scope(scopes).items():
         totals[scopes[scope]] = Total(
             currency=settings.RELAY_CURRENCY,
             requests=sums["requests"],
-            tokens=shown_tokens(sums),
+            tokens=tokens_json(sums),
             cost_nanos=sums["cost_nanos"],
             unpriced=sums["unpriced"],
         )
@@ -44,12 +44,12 @@ def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
 
 def item_totals(batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> dict[int, Total]:
     """`{idx: total of its events}` for the items that have any, in one query."""
-    rows = UsageEvent.objects.sums_by_item(batch_id, first_idx=first_idx, last_idx=last_idx)
+    rows = UsageEvent.objects.totals_by_item(batch_id, first_idx=first_idx, last_idx=last_idx)
     return {
         row["item_idx"]: Total(
             currency=settings.RELAY_CURRENCY,
             requests=row["requests"],
-            tokens=shown_tokens({meter: row[f"sum_{meter}"] for meter in METERS}),
+            tokens=tokens_json({meter: row[f"sum_{meter}"] for meter in METERS}),
             cost_nanos=row["cost"] or 0,
             unpriced=row["unpriced"],
         )
@@ -57,6 +57,6 @@ def item_totals(batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> dict[i
     }
 
 
-def forget_batch(batch_id: uuid.UUID) -> None:
+def delete_batch_total(batch_id: uuid.UUID) -> None:
     """Remove a deleted batch's total. Its events and its project's total stay."""
     UsageTotal.objects.filter(scope=f"batch:{batch_id}").delete()

@@ -14,7 +14,7 @@ from usage.authentication import OperatorAuthentication
 from usage.included_usage import included_usage
 from usage.models import UsageEvent
 from usage.openapi import EVENTS, INCLUDED, SUMMARY, TIMESERIES
-from usage.pagination import all_pages, one_page
+from usage.pagination import fetch_page, iterate_pages
 from usage.queries import events_query, series_query, summary_query
 from usage.reports import summary, timeseries
 from usage.serializers import csv_lines, event_json
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from usage.queries import EventsQuery
 
 
-class Usage(WrongMethodsFirst):
+class UsageView(WrongMethodsFirst):
     """What every usage route shares: whose events it reads."""
 
     def visible_events(self) -> UsageEventQuerySet:
         return UsageEvent.objects.visible_to(cast("Credential", self.request.auth))
 
 
-class Events(Usage):
+class Events(UsageView):
     """The caller's own events, newest first, page by page; as CSV all of them in one stream."""
 
     @EVENTS
@@ -42,12 +42,12 @@ class Events(Usage):
         query = events_query(request, now=timezone.now())
         events = self.visible_events()
         if query.as_csv:
-            return _csv_file(events, query=query)
-        page, next_cursor = one_page(events, query=query)
+            return _csv_response(events, query=query)
+        page, next_cursor = fetch_page(events, query=query)
         return Response({"events": [event_json(event) for event in page], "next_cursor": next_cursor})
 
 
-class Summary(Usage):
+class Summary(UsageView):
     """What the caller's own events add up to, for each group."""
 
     @SUMMARY
@@ -65,22 +65,22 @@ class Included(WrongMethodsFirst):
         return Response(included_usage(cast("Credential", request.auth).project_id))
 
 
-class Everybodys(Usage):
+class OperatorUsageView(UsageView):
     authentication_classes = [OperatorAuthentication]
 
     def visible_events(self) -> UsageEventQuerySet:
         return UsageEvent.objects.all()
 
 
-class AllEvents(Everybodys, Events):
+class AllEvents(OperatorUsageView, Events):
     """Everybody's events, for operators."""
 
 
-class AllSummary(Everybodys, Summary):
+class AllSummary(OperatorUsageView, Summary):
     """What everybody's events add up to, for operators."""
 
 
-class AllTimeseries(Everybodys):
+class AllTimeseries(OperatorUsageView):
     """What everybody's events add up to in each interval, for operators."""
 
     @TIMESERIES
@@ -89,8 +89,8 @@ class AllTimeseries(Everybodys):
         return Response(timeseries(self.visible_events(), query=query))
 
 
-def _csv_file(events: UsageEventQuerySet, *, query: EventsQuery) -> StreamingHttpResponse:
-    pages = iter([one_page(events, query=query)[0]]) if query.limit else all_pages(events, query=query)
+def _csv_response(events: UsageEventQuerySet, *, query: EventsQuery) -> StreamingHttpResponse:
+    pages = iter([fetch_page(events, query=query)[0]]) if query.limit else iterate_pages(events, query=query)
     return StreamingHttpResponse(
         csv_lines(pages),
         content_type="text/csv; charset=utf-8",

@@ -20,69 +20,69 @@ from relaybatch.http.json_scan import (
 )
 
 # To tell how many elements there are, where it is about naming more bad items than the first one.
-TOKENS_TO_COUNT = 1_000_000
+MAX_COUNTED_TOKENS = 1_000_000
 # Commas in `requests`, of any depth: up to so many, the list is short enough to be cut without looking.
-SURELY_FEW = 50_000
+MAX_UNCHECKED_COMMAS = 50_000
 
-Part: TypeAlias = Raw | UnsetType
+Member: TypeAlias = Raw | UnsetType
 
 
-class Wire(msgspec.Struct, frozen=True):
+class SubmissionBody(msgspec.Struct, frozen=True):
     """The members that any dialect knows; others are ignored. Of a doubled one the last counts."""
 
-    shape: Part = UNSET
-    requests: Part = UNSET
-    input_file_id: Part = UNSET
-    max_attempts: Part = UNSET
-    on_rate_limit: Part = UNSET
-    expires_in_seconds: Part = UNSET
-    metadata: Part = UNSET
+    shape: Member = UNSET
+    requests: Member = UNSET
+    input_file_id: Member = UNSET
+    max_attempts: Member = UNSET
+    on_rate_limit: Member = UNSET
+    expires_in_seconds: Member = UNSET
+    metadata: Member = UNSET
 
     def has(self, name: str) -> bool:
-        return is_there(getattr(self, name))
+        return is_present(getattr(self, name))
 
-    def part(self, name: str) -> Raw:
+    def member(self, name: str) -> Raw:
         """Only for a member that is there."""
-        part: Raw = getattr(self, name)
-        return part
+        value: Raw = getattr(self, name)
+        return value
 
 
-def is_there(part: Part) -> TypeGuard[Raw]:
+def is_present(member: Member) -> TypeGuard[Raw]:
     """Null counts as absent."""
-    return isinstance(part, Raw) and bytes(memoryview(part)[:4]) != b"null"
+    return isinstance(member, Raw) and bytes(memoryview(member)[:4]) != b"null"
 
 
-_wire = msgspec.json.Decoder(Wire)
-_list = msgspec.json.Decoder(list[Raw])
+_body_decoder = msgspec.json.Decoder(SubmissionBody)
+_list_decoder = msgspec.json.Decoder(list[Raw])
 
 
-def read_wire(body: Text) -> Wire:
+def parse_body(body: Text) -> SubmissionBody:
     """Raises InvalidRequest, code `invalid_json`, for anything but one strict JSON object."""
-    wire = decode_object(body, _wire)
-    inside = len(wire.requests) if isinstance(wire.requests, Raw) else 0
-    if len(body) - inside > MAX_DEPTH and _is_deep_outside(body, wire):
+    parsed = decode_object(body, _body_decoder)
+    inside = len(parsed.requests) if isinstance(parsed.requests, Raw) else 0
+    if len(body) - inside > MAX_DEPTH and _is_deep_outside(body, parsed):
         raise too_deep()
-    return wire
+    return parsed
 
 
-def cut_requests(wire: Wire, *, at_most: int) -> list[Raw]:
+def split_requests(body: SubmissionBody, *, max_items: int) -> list[Raw]:
     """Each request as the caller's bytes. Raises InvalidRequest unless it is a non-empty list within the limit."""
-    if not wire.has("requests"):
+    if not body.has("requests"):
         raise InvalidRequest("`requests` is missing.", code="missing_field", param="requests")
-    text = memoryview(wire.part("requests"))
+    text = memoryview(body.member("requests"))
     if bytes(text[:1]) != b"[":
         raise InvalidRequest("`requests` must be a list.", param="requests")
-    if occurrences(text, b",") > SURELY_FEW:
-        _require_few_objects(text, at_most=at_most)
-    requests = _list.decode(text)
+    if occurrences(text, b",") > MAX_UNCHECKED_COMMAS:
+        _check_item_count(text, max_items=max_items)
+    requests = _list_decoder.decode(text)
     if not requests:
         raise InvalidRequest("`requests` must not be empty.", param="requests")
-    if len(requests) > at_most:
-        raise _too_many(str(len(requests)), at_most=at_most)
+    if len(requests) > max_items:
+        raise _too_many_items(str(len(requests)), max_items=max_items)
     return requests
 
 
-def _require_few_objects(text: memoryview, *, at_most: int) -> None:
+def _check_item_count(text: memoryview, *, max_items: int) -> None:
     """Before each item becomes a value of its own: `[1,1,1,…]` would take forty times the body's size.
 
     The decoder stops at the first item that is no object, and at the first one too many. A short list with such an
@@ -94,45 +94,45 @@ def _require_few_objects(text: memoryview, *, at_most: int) -> None:
         def __post_init__(self) -> None:
             nonlocal seen
             seen += 1
-            if seen > at_most:
+            if seen > max_items:
                 raise ValueError
 
     try:
         msgspec.json.Decoder(list[Counted]).decode(text)
     except msgspec.ValidationError:
-        if seen > at_most:
-            raise _too_many(f"more than {at_most}", at_most=at_most) from None
-        if not _is_surely_short(text, at_most=at_most):
-            where = f"requests[{seen}]"
-            raise InvalidRequest(f"{where}: must be an object.", param=where) from None
+        if seen > max_items:
+            raise _too_many_items(f"more than {max_items}", max_items=max_items) from None
+        if not _has_fewer_elements(text, max_items=max_items):
+            param = f"requests[{seen}]"
+            raise InvalidRequest(f"{param}: must be an object.", param=param) from None
 
 
-def _is_surely_short(text: memoryview, *, at_most: int) -> bool:
+def _has_fewer_elements(text: memoryview, *, max_items: int) -> bool:
     """Whether the list has at most so many elements, whatever they are. False where telling would take a second."""
     depth = elements = 0
-    for count, mark in enumerate(tokens(text)):
-        if mark in b"[{":
+    for count, token in enumerate(tokens(text)):
+        if token in b"[{":
             depth += 1
-        elif mark in b"]}":
+        elif token in b"]}":
             depth -= 1
-        elif mark == b"," and depth == 1:
+        elif token == b"," and depth == 1:
             elements += 1
-        if elements >= at_most or count > TOKENS_TO_COUNT:
+        if elements >= max_items or count > MAX_COUNTED_TOKENS:
             return False
     return True
 
 
-def _too_many(number: str, *, at_most: int) -> InvalidRequest:
+def _too_many_items(number: str, *, max_items: int) -> InvalidRequest:
     return InvalidRequest(
-        f"`requests` has {number} items; at most {at_most} are allowed.",
+        f"`requests` has {number} items; at most {max_items} are allowed.",
         code="too_many_items",
         param="requests",
     )
 
 
-def _is_deep_outside(body: Text, wire: Wire) -> bool:
+def _is_deep_outside(body: Text, parsed: SubmissionBody) -> bool:
     """Members that nobody reads may be deep as well; those of `requests` are looked at one by one."""
     brackets = opening_brackets(body)
-    if isinstance(wire.requests, Raw):
-        brackets -= opening_brackets(memoryview(wire.requests))
+    if isinstance(parsed.requests, Raw):
+        brackets -= opening_brackets(memoryview(parsed.requests))
     return brackets > MAX_DEPTH and is_too_deep(body, around=0)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from msgspec import json
 
-from batches.dialects.custom_id import CustomIds, custom_id_submission
-from batches.dialects.paging import LIMIT_DEFAULT, asked_page
-from batches.dialects.response import Answer, json_answer
-from batches.dialects.results.result_lines import result_lines
+from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
+from batches.dialects.paging import DEFAULT_LIMIT, requested_page
+from batches.dialects.response import DialectResponse, json_response
+from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from datetime import datetime
 
-    from batches.dialects.body_parser import Wire
-    from batches.dialects.request_context import Asked
+    from batches.dialects.body_parser import SubmissionBody
+    from batches.dialects.request_context import RequestContext
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.results.status import BatchStatus
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from relaybatch.http.query_params import Parameters
     from usage.totals import Total
 
-LIST_MOST = 100
+MAX_LIST_LIMIT = 100
 ENDPOINT = "/v1/chat/completions"
 # PostgreSQL's texts hold every character but U+0000.
-CUSTOM_IDS = CustomIds(
-    pattern=re.compile(r"[^\0]{1,512}"), most_characters=512, form="1 to 512 characters without U+0000"
+CUSTOM_ID_RULE = CustomIdRule(
+    pattern=re.compile(r"[^\0]{1,512}"), max_characters=512, expected="1 to 512 characters without U+0000"
 )
 
 
@@ -47,44 +47,48 @@ class Chat:
     def max_body_bytes(self) -> int:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES
 
-    def submission(self, wire: Wire, asked: Asked) -> Submission:
+    def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
         """The host is looked at now, so that no poll is the first to find that it is not one of ours."""
-        asked.origin()
-        return custom_id_submission(
-            wire,
+        context.origin()
+        return parse_custom_id_submission(
+            body,
             dialect=self.name,
             shape="openai",
-            custom_ids=CUSTOM_IDS,
+            rule=CUSTOM_ID_RULE,
             too_large=InvalidRequest,
             upstream_headers={},
         )
 
-    def created(self, batch: Batch) -> tuple[int, bytes]:
+    def render_created(self, batch: Batch) -> tuple[int, bytes]:
         counts = {ItemState.AVAILABLE.value: batch.total_items}
         return 200, json.encode(_batch(batch, counts=counts, usage=None, results_url=None))
 
-    def shown(self, batch: Batch, asked: Asked) -> Answer:
-        return json_answer(shown_batch(batch_statuses([batch])[0], asked))
+    def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return json_response(batch_object(batch_statuses([batch])[0], context))
 
-    def results(self, batch: Batch, asked: Asked) -> Answer:
-        return result_lines(batch, asked)
+    def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return render_result_lines(batch, context)
 
-    def cancelled(self, batch: Batch, asked: Asked) -> Answer:
-        return self.shown(batch, asked)
+    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return self.render_status(batch, context)
 
-    def deleted(self, batch: Batch) -> Answer:
-        return json_answer({"id": public_id(self.name, batch.id), "object": "batch", "deleted": True})
+    def render_deleted(self, batch: Batch) -> DialectResponse:
+        return json_response({"id": public_id(self.name, batch.id), "object": "batch", "deleted": True})
 
-    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
-        limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        page = asked_page(
-            owned, asked.parameters, limit=limit, after=_word_for_after(asked.parameters), before="before_id"
+    def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
+        limit = context.parameters.number("limit", default=DEFAULT_LIMIT, minimum=1, maximum=MAX_LIST_LIMIT)
+        page = requested_page(
+            owned,
+            context.parameters,
+            limit=limit,
+            after=_after_parameter(context.parameters),
+            before="before_id",
         )
-        data = [shown_batch(snapshot, asked) for snapshot in batch_statuses(page.batches)]
-        return json_answer({"object": "list", "data": data, **page.ends, "has_more": page.has_more})
+        data = [batch_object(snapshot, context) for snapshot in batch_statuses(page.batches)]
+        return json_response({"object": "list", "data": data, **page.boundary_ids, "has_more": page.has_more})
 
 
-def _word_for_after(parameters: Parameters) -> str:
+def _after_parameter(parameters: Parameters) -> str:
     """OpenAI's, or that of the twin collection."""
     given = [name for name in ("after", "after_id") if parameters.text(name) is not None]
     if len(given) == 2:
@@ -96,9 +100,9 @@ def _word_for_after(parameters: Parameters) -> str:
     return given[0] if given else "after"
 
 
-def shown_batch(snapshot: BatchStatus, asked: Asked) -> dict[str, Any]:
+def batch_object(snapshot: BatchStatus, context: RequestContext) -> dict[str, Any]:
     batch = snapshot.batch
-    link = f"{asked.origin()}/v1/batches/{public_id('chat', batch.id)}/results"
+    link = f"{context.origin()}/v1/batches/{public_id('chat', batch.id)}/results"
     if not batch.ended_at:
         return _batch(batch, counts=snapshot.counts, usage=None, results_url=None)
     return _batch(batch, counts=snapshot.counts, usage=_usage(snapshot.usage), results_url=link)
@@ -119,9 +123,9 @@ def _batch(
         "status": _status(batch),
         "output_file_id": None,
         "error_file_id": None,
-        "created_at": _epoch(batch.created_at),
-        "expires_at": _epoch(batch.expires_at),
-        **_times(batch),
+        "created_at": _epoch_seconds(batch.created_at),
+        "expires_at": _epoch_seconds(batch.expires_at),
+        **_status_times(batch),
         "request_counts": _request_counts(batch, counts),
         "metadata": batch.metadata,
         "usage": usage,
@@ -139,16 +143,16 @@ def _status(batch: Batch) -> str:
     return "expired" if batch.final_counts.get(ItemState.EXPIRED) else "completed"
 
 
-def _times(batch: Batch) -> dict[str, int | None]:
+def _status_times(batch: Batch) -> dict[str, int | None]:
     status = _status(batch)
-    ended_at = _epoch(batch.ended_at)
+    ended_at = _epoch_seconds(batch.ended_at)
     return {
-        "in_progress_at": _epoch(batch.created_at),
+        "in_progress_at": _epoch_seconds(batch.created_at),
         "finalizing_at": ended_at if status in ("completed", "expired") else None,
         "completed_at": ended_at if status == "completed" else None,
         "failed_at": None,
         "expired_at": ended_at if status == "expired" else None,
-        "cancelling_at": _epoch(batch.cancel_initiated_at),
+        "cancelling_at": _epoch_seconds(batch.cancel_initiated_at),
         "cancelled_at": ended_at if status == "cancelled" else None,
     }
 
@@ -172,15 +176,15 @@ def _usage(total: Total) -> dict[str, Any]:
     """Our meters never overlap; OpenAI's input includes what came from the cache."""
     tokens = total.tokens
     read, output = tokens.get("cache_read", 0), tokens.get("output", 0)
-    given = tokens.get("input", 0) + read + tokens.get("cache_write", 0)
+    prompt = tokens.get("input", 0) + read + tokens.get("cache_write", 0)
     return {
-        "input_tokens": given,
+        "input_tokens": prompt,
         "input_tokens_details": {"cached_tokens": read},
         "output_tokens": output,
         "output_tokens_details": {"reasoning_tokens": tokens.get("reasoning", 0)},
-        "total_tokens": given + output,
+        "total_tokens": prompt + output,
     }
 
 
-def _epoch(at: datetime | None) -> int | None:
+def _epoch_seconds(at: datetime | None) -> int | None:
     return int(at.timestamp()) if at else None

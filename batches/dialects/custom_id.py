@@ -9,8 +9,8 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import Part, cut_requests, is_there
-from batches.dialects.item_errors import refuse_any
+from batches.dialects.body_parser import Member, is_present, split_requests
+from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
 from relaybatch.http.json_scan import is_too_deep, too_deep
 
@@ -18,47 +18,47 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Mapping, Sequence
 
-    from batches.dialects.body_parser import Wire
+    from batches.dialects.body_parser import SubmissionBody
     from relaybatch.http.errors import ApiError
 
 LIFETIME_SECONDS = 86_400
 # Of one character in JSON: two escapes, for what is beyond U+FFFF.
-LONGEST_ESCAPE_BYTES = 12
+MAX_ESCAPE_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class CustomIds:
+class CustomIdRule:
     """What a `custom_id` may be. `form` completes "must be"."""
 
     pattern: re.Pattern[str]
-    most_characters: int
-    form: str
+    max_characters: int
+    expected: str
 
 
 class _Item(msgspec.Struct, frozen=True):
-    custom_id: Part = UNSET
-    params: Part = UNSET
+    custom_id: Member = UNSET
+    params: Member = UNSET
 
 
-_item = msgspec.json.Decoder(_Item)
+_item_decoder = msgspec.json.Decoder(_Item)
 
 
-def custom_id_submission(
-    wire: Wire,
+def parse_custom_id_submission(
+    body: SubmissionBody,
     *,
     dialect: str,
     shape: str,
-    custom_ids: CustomIds,
+    rule: CustomIdRule,
     too_large: type[ApiError],
     upstream_headers: Mapping[str, str],
 ) -> Submission:
     """Raises InvalidRequest that names every bad item, or `too_large` for items over the limit."""
     params: list[Raw] = []
     ids: dict[str, int] = {}
-    requests = cut_requests(wire, at_most=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
-    refuse_any(_problems(requests, custom_ids=custom_ids, ids=ids, params=params))
-    refuse_any(_over_limit(params), error=too_large, code="item_too_large")
-    _require_depth(params)
+    requests = split_requests(body, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    raise_item_errors(_item_problems(requests, rule=rule, ids=ids, params=params))
+    raise_item_errors(_oversized_items(params), error=too_large, code="item_too_large")
+    _check_depth(params)
     return Submission(
         dialect=dialect,
         shape=shape,
@@ -71,54 +71,54 @@ def custom_id_submission(
     )
 
 
-def _read(request: Raw) -> _Item | None:
+def _parse_item(request: Raw) -> _Item | None:
     try:
-        return _item.decode(request)
+        return _item_decoder.decode(request)
     except msgspec.ValidationError:
         return None
 
 
-def _problems(
-    requests: Sequence[Raw], *, custom_ids: CustomIds, ids: dict[str, int], params: list[Raw]
+def _item_problems(
+    requests: Sequence[Raw], *, rule: CustomIdRule, ids: dict[str, int], params: list[Raw]
 ) -> Iterator[tuple[str, str]]:
     """`(param, what is wrong)`, in order. Good ids go to `ids`, with their index, and good `params` to that list."""
-    for idx, item in enumerate(map(_read, requests)):
-        where = f"requests[{idx}]"
+    for idx, item in enumerate(map(_parse_item, requests)):
+        param = f"requests[{idx}]"
         if item is None:
-            yield where, "must be an object with `custom_id` and `params`"
+            yield param, "must be an object with `custom_id` and `params`"
             continue
-        if problem := _id_problem(item.custom_id, idx=idx, custom_ids=custom_ids, ids=ids):
-            yield f"{where}.custom_id", problem
-        if not is_there(item.params):
-            yield f"{where}.params", "is missing"
+        if problem := _id_problem(item.custom_id, idx=idx, rule=rule, ids=ids):
+            yield f"{param}.custom_id", problem
+        if not is_present(item.params):
+            yield f"{param}.params", "is missing"
         elif bytes(memoryview(item.params)[:1]) != b"{":
-            yield f"{where}.params", "must be an object"
+            yield f"{param}.params", "must be an object"
         else:
             params.append(item.params)
 
 
-def _id_problem(part: Part, *, idx: int, custom_ids: CustomIds, ids: dict[str, int]) -> str | None:
-    if not is_there(part):
+def _id_problem(member: Member, *, idx: int, rule: CustomIdRule, ids: dict[str, int]) -> str | None:
+    if not is_present(member):
         return "is missing"
-    quoted = memoryview(part)
+    quoted = memoryview(member)
     if bytes(quoted[:1]) != b'"':
         return "must be a string"
-    too_long = len(quoted) > 2 + custom_ids.most_characters * LONGEST_ESCAPE_BYTES
+    too_long = len(quoted) > 2 + rule.max_characters * MAX_ESCAPE_BYTES
     custom_id = "" if too_long else msgspec.json.decode(quoted, type=str)
-    if not custom_ids.pattern.fullmatch(custom_id):
-        return f"must be {custom_ids.form}"
+    if not rule.pattern.fullmatch(custom_id):
+        return f"must be {rule.expected}"
     first = ids.setdefault(custom_id, idx)
     return None if first == idx else f"is the same as that of requests[{first}]"
 
 
-def _over_limit(params: Sequence[Raw]) -> Iterator[tuple[str, str]]:
+def _oversized_items(params: Sequence[Raw]) -> Iterator[tuple[str, str]]:
     limit = settings.RELAY_CUSTOM_ID_MAX_ITEM_BYTES
     for idx, one in enumerate(params):
         if len(one) > limit:
             yield f"requests[{idx}].params", f"has {len(one)} bytes; at most {limit} are allowed"
 
 
-def _require_depth(params: Sequence[Raw]) -> None:
+def _check_depth(params: Sequence[Raw]) -> None:
     for idx, one in enumerate(params):
         if is_too_deep(memoryview(one), around=3):
             raise too_deep(f"requests[{idx}].params")

@@ -9,53 +9,53 @@ from django.conf import settings
 from msgspec import UNSET, Raw
 
 from batches.dialects import CHAT, RELAY
-from batches.dialects.body_parser import Part, cut_requests, is_there
+from batches.dialects.body_parser import Member, is_present, split_requests
 from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from batches.dialects import Dialect
-    from batches.dialects.body_parser import Wire
+    from batches.dialects.body_parser import SubmissionBody
 
 
-class _MayBeChat(msgspec.Struct):
-    custom_id: Part = UNSET
-    params: Part = UNSET
+class _ChatItemProbe(msgspec.Struct):
+    custom_id: Member = UNSET
+    params: Member = UNSET
 
 
-_may_be_chat = msgspec.json.Decoder(_MayBeChat)
+_chat_item_decoder = msgspec.json.Decoder(_ChatItemProbe)
 
 
-def detected(wire: Wire) -> Dialect:
+def detect_dialect(body: SubmissionBody) -> Dialect:
     """`shape`: Relay's. `requests` with `custom_id` or `params`: chat. `input_file_id`: OpenAI's. Null is absent.
 
     Raises InvalidRequest that says which member is missing, in conflict, or of a dialect that is not served.
     """
     for other in ("shape", "requests"):
-        if wire.has("input_file_id") and wire.has(other):
+        if body.has("input_file_id") and body.has(other):
             raise InvalidRequest(
                 f"`input_file_id` and `{other}` exclude each other: a file holds the requests, or the body does.",
                 code="conflicting_fields",
                 param=other,
             )
-    if wire.has("shape"):
+    if body.has("shape"):
         return RELAY
-    if wire.has("input_file_id"):
+    if body.has("input_file_id"):
         raise InvalidRequest(
             "Files are not served yet, so `input_file_id` names none; send the requests in the body: `requests` of "
             "`custom_id` and `params`, or `shape` with `requests` of bare bodies.",
             code="not_served",
             param="input_file_id",
         )
-    if not wire.has("requests"):
+    if not body.has("requests"):
         raise InvalidRequest(
             "`requests` is missing: `requests` of `custom_id` and `params`, or `shape` with `requests` of bare bodies.",
             code="missing_field",
             param="requests",
         )
     at_most = max(settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
-    if _are_bare(cut_requests(wire, at_most=at_most)):
+    if _are_bare_bodies(split_requests(body, max_items=at_most)):
         raise InvalidRequest(
             "`requests` holds bare bodies, which need a `shape`: `shape` is missing "
             "(openai, openai_responses or anthropic).",
@@ -65,15 +65,15 @@ def detected(wire: Wire) -> Dialect:
     return CHAT
 
 
-def _are_bare(requests: Sequence[Raw]) -> bool:
+def _are_bare_bodies(requests: Sequence[Raw]) -> bool:
     """Whether there are objects among them, and none of these looks like chat's."""
     objects = False
     for request in requests:
         try:
-            found = _may_be_chat.decode(request)
+            found = _chat_item_decoder.decode(request)
         except msgspec.ValidationError:
             continue
         objects = True
-        if is_there(found.params) or is_there(found.custom_id):
+        if is_present(found.params) or is_present(found.custom_id):
             return False
     return objects

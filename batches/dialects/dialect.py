@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from batches.dialects.body_parser import Wire
-    from batches.dialects.request_context import Asked
-    from batches.dialects.response import Answer
+    from batches.dialects.body_parser import SubmissionBody
+    from batches.dialects.request_context import RequestContext
+    from batches.dialects.response import DialectResponse
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission.submission import Submission
@@ -21,19 +21,19 @@ class Dialect(Protocol):
     def max_body_bytes(self) -> int:
         """The decoded body's limit."""
 
-    def submission(self, wire: Wire, asked: Asked) -> Submission: ...
+    def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission: ...
 
-    def created(self, batch: Batch) -> tuple[int, bytes]:
+    def render_created(self, batch: Batch) -> tuple[int, bytes]:
         """Status and body of the answer to a create; it is stored for its Idempotency-Key."""
 
-    def shown(self, batch: Batch, asked: Asked) -> Answer: ...
+    def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse: ...
 
-    def results(self, batch: Batch, asked: Asked) -> Answer: ...
+    def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse: ...
 
-    def cancelled(self, batch: Batch, asked: Asked) -> Answer:
+    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
         """Of the batch as it is after the cancel."""
 
-    def deleted(self, batch: Batch) -> Answer: ...
+    def render_deleted(self, batch: Batch) -> DialectResponse: ...
 
-    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
+    def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
         """A page of the caller's batches in this dialect. Deleted ones among them may still be cursors."""

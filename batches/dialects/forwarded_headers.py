@@ -14,20 +14,20 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # And how long each may be: a list of betas grows.
-PASSED_ON = {"anthropic-version": 100, "anthropic-beta": 2000}
-_VISIBLE = re.compile(r"[\x20-\x7e]*")
+FORWARDED_HEADERS = {"anthropic-version": 100, "anthropic-beta": 2000}
+_VISIBLE_ASCII = re.compile(r"[\x20-\x7e]*")
 
 
 def upstream_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """Raises InvalidRequest that names the header at fault."""
     return {
-        name: _checked(name, headers[name], most=most)
-        for name, most in PASSED_ON.items()
+        name: _validate_header(name, headers[name], max_length=most)
+        for name, most in FORWARDED_HEADERS.items()
         if headers.get(name)
     }
 
 
-def _checked(name: str, value: str, *, most: int) -> str:
-    if len(value) > most or not _VISIBLE.fullmatch(value):
-        raise InvalidRequest(f"{name} must be at most {most} visible ASCII characters.", param=name)
+def _validate_header(name: str, value: str, *, max_length: int) -> str:
+    if len(value) > max_length or not _VISIBLE_ASCII.fullmatch(value):
+        raise InvalidRequest(f"{name} must be at most {max_length} visible ASCII characters.", param=name)
     return value

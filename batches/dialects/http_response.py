@@ -15,50 +15,50 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
-    from batches.dialects.response import Answer
+    from batches.dialects.response import DialectResponse
 
 _GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q\s*=\s*(?P<weight>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
-_FAST = 3
+_COMPRESSION_LEVEL = 3
 
 
-def http_answer(answer: Answer, request: HttpRequest) -> HttpResponseBase:
+def to_http_response(response: DialectResponse, request: HttpRequest) -> HttpResponseBase:
     """Only streams are compressed: what is small travels as it is."""
-    if isinstance(answer.body, bytes):
-        content_type = answer.content_type if answer.body else None
-        response = HttpResponse(answer.body, status=answer.status, content_type=content_type)
-        if not answer.body:
-            del response["Content-Type"]
-        return response
-    compress = takes_gzip(request.headers.get("Accept-Encoding", ""))
-    parts = _begun(answer.body)
-    body = _gzipped(parts) if compress else parts
-    streamed = StreamingHttpResponse(body, status=answer.status, content_type=answer.content_type)
+    if isinstance(response.body, bytes):
+        content_type = response.content_type if response.body else None
+        whole = HttpResponse(response.body, status=response.status, content_type=content_type)
+        if not response.body:
+            del whole["Content-Type"]
+        return whole
+    compress = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+    parts = _start_stream(response.body)
+    body = _compress(parts) if compress else parts
+    streamed = StreamingHttpResponse(body, status=response.status, content_type=response.content_type)
     patch_vary_headers(streamed, ["Accept-Encoding"])
     if compress:
         streamed["Content-Encoding"] = "gzip"
     return streamed
 
 
-def takes_gzip(accept_encoding: str) -> bool:
+def accepts_gzip(accept_encoding: str) -> bool:
     found = _GZIP.search(accept_encoding)
     return found is not None and (found["weight"] or "1").strip("0.") != ""
 
 
-def _begun(parts: Iterator[bytes]) -> Iterator[bytes]:
+def _start_stream(parts: Iterator[bytes]) -> Iterator[bytes]:
     """The first part is made now, while what goes wrong with it can still be told by the status."""
     first = next(parts, b"")
-    return _continued(first, parts)
+    return _prepend(first, parts)
 
 
-def _continued(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
+def _prepend(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
     if first:
         yield first
     yield from parts
 
 
-def _gzipped(parts: Iterable[bytes]) -> Iterator[bytes]:
+def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
     """Flushed after each part, so that the first of them is there at once."""
-    compressor = zlib.compressobj(level=_FAST, wbits=31)
+    compressor = zlib.compressobj(level=_COMPRESSION_LEVEL, wbits=31)
     for part in parts:
         yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)
     yield compressor.flush()

@@ -10,16 +10,16 @@ from relaybatch.http.errors import ApiError, InvalidRequest
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PROBLEMS_NAMED = 100
+MAX_NAMED_ITEMS = 100
 MISSING = "is missing"
 
 
-def refuse_any(
+def raise_item_errors(
     problems: Iterable[tuple[str, str]], *, error: type[ApiError] = InvalidRequest, code: str | None = None
 ) -> None:
     """Raises when there is a `(param, what is wrong)`: names the first hundred, and says how many more there are."""
     found = iter(problems)
-    named = list(itertools.islice(found, PROBLEMS_NAMED))
+    named = list(itertools.islice(found, MAX_NAMED_ITEMS))
     if not named:
         return
     more = sum(1 for _ in found)

@@ -11,28 +11,30 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from msgspec import json
 
-from batches.dialects.custom_id import CustomIds, custom_id_submission
+from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
 from batches.dialects.forwarded_headers import upstream_headers
-from batches.dialects.paging import LIMIT_DEFAULT, asked_page
-from batches.dialects.response import Answer, json_answer
-from batches.dialects.results.result_lines import result_lines
+from batches.dialects.paging import DEFAULT_LIMIT, requested_page
+from batches.dialects.response import DialectResponse, json_response
+from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
 from batches.models.public_ids import public_id
 from relaybatch.http.errors import InvalidRequest, TooLarge
-from usage.serializers import shown_time, shown_time_if_any
+from usage.serializers import format_optional_time, format_time
 
 if TYPE_CHECKING:
-    from batches.dialects.body_parser import Wire
-    from batches.dialects.request_context import Asked
+    from batches.dialects.body_parser import SubmissionBody
+    from batches.dialects.request_context import RequestContext
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission.submission import Submission
 
-LIST_MOST = 1000
-CUSTOM_IDS = CustomIds(
-    pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"), most_characters=64, form="1 to 64 of A-Z, a-z, 0-9, _ and -"
+MAX_LIST_LIMIT = 1000
+CUSTOM_ID_RULE = CustomIdRule(
+    pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),
+    max_characters=64,
+    expected="1 to 64 of A-Z, a-z, 0-9, _ and -",
 )
-COUNTS = {
+STATE_BY_COUNT = {
     "succeeded": ItemState.COMPLETED,
     "errored": ItemState.DISCARDED,
     "canceled": ItemState.CANCELLED,
@@ -46,49 +48,49 @@ class Messages:
     def max_body_bytes(self) -> int:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES
 
-    def submission(self, wire: Wire, asked: Asked) -> Submission:
+    def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
         """The host is looked at now, so that no poll is the first to find that it is not one of ours."""
-        asked.origin()
+        context.origin()
         for foreign in ("shape", "input_file_id"):
-            if wire.has(foreign):
+            if body.has(foreign):
                 raise InvalidRequest(
                     f"`{foreign}` belongs to /v1/batches; here `requests` holds `custom_id` and `params`.",
                     code="conflicting_fields",
                     param=foreign,
                 )
-        return custom_id_submission(
-            wire,
+        return parse_custom_id_submission(
+            body,
             dialect=self.name,
             shape="anthropic",
-            custom_ids=CUSTOM_IDS,
+            rule=CUSTOM_ID_RULE,
             too_large=TooLarge,
-            upstream_headers=upstream_headers(asked.headers),
+            upstream_headers=upstream_headers(context.headers),
         )
 
-    def created(self, batch: Batch) -> tuple[int, bytes]:
+    def render_created(self, batch: Batch) -> tuple[int, bytes]:
         return 200, json.encode(_message_batch(batch, results_url=None))
 
-    def shown(self, batch: Batch, asked: Asked) -> Answer:
-        return json_answer(_shown(batch, asked))
+    def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return json_response(_current_batch(batch, context))
 
-    def results(self, batch: Batch, asked: Asked) -> Answer:
-        return result_lines(batch, asked)
+    def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return render_result_lines(batch, context)
 
-    def cancelled(self, batch: Batch, asked: Asked) -> Answer:
-        return json_answer(_shown(batch, asked))
+    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return json_response(_current_batch(batch, context))
 
-    def deleted(self, batch: Batch) -> Answer:
-        return json_answer({"id": public_id(self.name, batch.id), "type": "message_batch_deleted"})
+    def render_deleted(self, batch: Batch) -> DialectResponse:
+        return json_response({"id": public_id(self.name, batch.id), "type": "message_batch_deleted"})
 
-    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
-        limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        page = asked_page(owned, asked.parameters, limit=limit, after="after_id", before="before_id")
-        data = [_shown(batch, asked) for batch in page.batches]
-        return json_answer({"data": data, "has_more": page.has_more, **page.ends})
+    def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
+        limit = context.parameters.number("limit", default=DEFAULT_LIMIT, minimum=1, maximum=MAX_LIST_LIMIT)
+        page = requested_page(owned, context.parameters, limit=limit, after="after_id", before="before_id")
+        data = [_current_batch(batch, context) for batch in page.batches]
+        return json_response({"data": data, "has_more": page.has_more, **page.boundary_ids})
 
 
-def _shown(batch: Batch, asked: Asked) -> dict[str, Any]:
-    link = f"{asked.origin()}/v1/messages/batches/{public_id('messages', batch.id)}/results"
+def _current_batch(batch: Batch, context: RequestContext) -> dict[str, Any]:
+    link = f"{context.origin()}/v1/messages/batches/{public_id('messages', batch.id)}/results"
     return _message_batch(batch, results_url=link if batch.ended_at else None)
 
 
@@ -99,10 +101,10 @@ def _message_batch(batch: Batch, *, results_url: str | None) -> dict[str, Any]:
         "type": "message_batch",
         "processing_status": batch.processing_status,
         "request_counts": _request_counts(batch),
-        "created_at": shown_time(batch.created_at),
-        "expires_at": shown_time_if_any(batch.expires_at),
-        "ended_at": shown_time_if_any(batch.ended_at),
-        "cancel_initiated_at": shown_time_if_any(batch.cancel_initiated_at),
+        "created_at": format_time(batch.created_at),
+        "expires_at": format_optional_time(batch.expires_at),
+        "ended_at": format_optional_time(batch.ended_at),
+        "cancel_initiated_at": format_optional_time(batch.cancel_initiated_at),
         "archived_at": None,
         "results_url": results_url,
     }
@@ -112,5 +114,5 @@ def _request_counts(batch: Batch) -> dict[str, int]:
     """As Anthropic documents it, everything is in `processing` until the whole batch has ended."""
     final = batch.final_counts
     if final is None:
-        return {"processing": batch.total_items, **dict.fromkeys(COUNTS, 0)}
-    return {"processing": 0, **{name: final.get(state, 0) for name, state in COUNTS.items()}}
+        return {"processing": batch.total_items, **dict.fromkeys(STATE_BY_COUNT, 0)}
+    return {"processing": 0, **{name: final.get(state, 0) for name, state in STATE_BY_COUNT.items()}}

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from batches.models.batch import BatchQuerySet
     from relaybatch.http.query_params import Parameters
 
-LIMIT_DEFAULT = 20
+DEFAULT_LIMIT = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Page:
     has_more: bool
 
     @property
-    def ends(self) -> dict[str, str | None]:
-        shown = [public_id(batch.dialect, batch.id) for batch in self.batches]
-        return {"first_id": shown[0] if shown else None, "last_id": shown[-1] if shown else None}
+    def boundary_ids(self) -> dict[str, str | None]:
+        ids = [public_id(batch.dialect, batch.id) for batch in self.batches]
+        return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
 
 
-def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID | None:
+def resolve_cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID | None:
     """The batch that a page begins behind: any of the owner's, so that who deletes while paging may go on."""
     text = parameters.text(name)
     if text is None:
@@ -44,23 +44,29 @@ def cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID
     return batch.id
 
 
-def asked_page(owned: BatchQuerySet, parameters: Parameters, *, limit: int, after: str, before: str) -> Page:
+def requested_page(
+    owned: BatchQuerySet, parameters: Parameters, *, limit: int, after: str, before: str
+) -> Page:
     """The page behind the batch that the parameter `after` names, or just before the other's, or the first one."""
-    than, newer_than = cursor(owned, parameters, after), cursor(owned, parameters, before)
+    than, newer_than = resolve_cursor(owned, parameters, after), resolve_cursor(owned, parameters, before)
     if than and newer_than:
         raise InvalidRequest(
             f"`{after}` and `{before}` exclude each other.", code="conflicting_fields", param=before
         )
-    return newer(owned, limit=limit, than=newer_than) if newer_than else older(owned, limit=limit, than=than)
+    return (
+        newer_page(owned, limit=limit, than=newer_than)
+        if newer_than
+        else older_page(owned, limit=limit, than=than)
+    )
 
 
-def older(owned: BatchQuerySet, *, limit: int, than: uuid.UUID | None) -> Page:
+def older_page(owned: BatchQuerySet, *, limit: int, than: uuid.UUID | None) -> Page:
     newest = owned.undeleted().newest_first()
     found = list((newest.older_than(than) if than else newest)[: limit + 1])
     return Page(found[:limit], has_more=len(found) > limit)
 
 
-def newer(owned: BatchQuerySet, *, limit: int, than: uuid.UUID) -> Page:
+def newer_page(owned: BatchQuerySet, *, limit: int, than: uuid.UUID) -> Page:
     """Those just newer than the batch."""
     found = list(owned.undeleted().newer_than(than).oldest_first()[: limit + 1])
     return Page(found[:limit][::-1], has_more=len(found) > limit)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestContext:
     """`origin()`: where callers reach the service, without a slash at the end. It raises InvalidRequest."""
 
     parameters: Parameters

@@ -10,18 +10,18 @@ from msgspec import json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-JSON = "application/json"
-JSON_LINES = "application/x-jsonl"
+JSON_CONTENT_TYPE = "application/json"
+JSON_LINES_CONTENT_TYPE = "application/x-jsonl"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DialectResponse:
     """`body`: all of it, or its parts as they are made."""
 
     body: bytes | Iterator[bytes] = field(repr=False)
     status: int = 200
-    content_type: str = JSON
+    content_type: str = JSON_CONTENT_TYPE
 
 
-def json_answer(value: Any, *, status: int = 200) -> Answer:
-    return Answer(json.encode(value), status=status)
+def json_response(value: Any, *, status: int = 200) -> DialectResponse:
+    return DialectResponse(json.encode(value), status=status)

@@ -101,7 +101,7 @@ def _attempt(claim: Claim, abort_handle: Line) -> Settlement:
     except CallFailed as error:
         return _rejected(claim, error.failure, started)
     call = _build_call(claim, body, abort_handle)
-    metered = metered_send(call=call, standing=standing, attempt=attempt_info(claim), started=started)
+    metered = metered_send(call=call, caller_snapshot=standing, attempt=attempt_info(claim), started=started)
     return _settlement(claim, metered.outcome, metered.event)
 
 

@@ -18,7 +18,7 @@ from routing.failpoints import reach
 from routing.upstream.failures import Failure
 from usage.ledger import event_ctes, parameters, record
 from usage.models import UsageEvent
-from usage.totals import forget_batch
+from usage.totals import delete_batch_total
 
 if TYPE_CHECKING:
     import uuid
@@ -136,7 +136,7 @@ def _finish_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:
 def _record_late_usage(claim: Claim, settlement: Settlement) -> bool:
     """Always false: the item was not settled by this call."""
     event = settlement.event
-    if event and event.used_something and not UsageEvent.objects.filter(id=event.id).exists():
+    if event and event.has_usage and not UsageEvent.objects.filter(id=event.id).exists():
         _record_late(claim.batch_id, event.as_late())
     return False
 
@@ -149,7 +149,7 @@ def _record_late(batch_id: uuid.UUID, event: EventDraft) -> None:
             is_there = cursor.rowcount == 1
         record(event)
         if not is_there:
-            forget_batch(batch_id)
+            delete_batch_total(batch_id)
 
 
 def _parameters(claim: Claim, settlement: Settlement) -> dict[str, Any]:

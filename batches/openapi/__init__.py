@@ -8,7 +8,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
-from batches.dialects.relay.results import FORMATS, INCLUDES, LIMIT_MOST
+from batches.dialects.relay.results import FORMATS, INCLUDABLE_FIELDS, MAX_LIMIT
 from batches.models import ItemState
 from batches.openapi import chat, relay
 from batches.openapi.forms import (
@@ -68,9 +68,11 @@ RESULTS = extend_schema(
     parameters=[
         ID,
         _STATES,
-        OpenApiParameter("include", str, description=f"relay: one or more of {', '.join(INCLUDES)}."),
+        OpenApiParameter(
+            "include", str, description=f"relay: one or more of {', '.join(INCLUDABLE_FIELDS)}."
+        ),
         OpenApiParameter("after_idx", int, description="relay: only items behind this one."),
-        OpenApiParameter("limit", int, description=f"relay: 1 to {LIMIT_MOST}."),
+        OpenApiParameter("limit", int, description=f"relay: 1 to {MAX_LIMIT}."),
         OpenApiParameter("format", str, enum=list(FORMATS), description="relay: chat's are lines."),
     ],
     responses={

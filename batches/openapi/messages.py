@@ -7,8 +7,8 @@ from typing import Any
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema, extend_schema_view
 
-from batches.dialects.forwarded_headers import PASSED_ON
-from batches.dialects.messages import COUNTS, LIST_MOST
+from batches.dialects.forwarded_headers import FORWARDED_HEADERS
+from batches.dialects.messages import MAX_LIST_LIMIT, STATE_BY_COUNT
 from batches.openapi.forms import (
     ID,
     IDEMPOTENCY_KEY,
@@ -40,7 +40,7 @@ _MESSAGE_BATCH: dict[str, Any] = whole(
         "id": STRING,
         "type": one_of("message_batch"),
         "processing_status": PROCESSING_STATUS,
-        "request_counts": whole(dict.fromkeys(("processing", *COUNTS), INTEGER)),
+        "request_counts": whole(dict.fromkeys(("processing", *STATE_BY_COUNT), INTEGER)),
         "created_at": TIME,
         "expires_at": TIME,
         "ended_at": maybe(TIME),
@@ -60,7 +60,7 @@ VIEWS = extend_schema_view(
         operation_id="create_message_batch",
         parameters=[
             IDEMPOTENCY_KEY,
-            *(OpenApiParameter(name, str, OpenApiParameter.HEADER) for name in PASSED_ON),
+            *(OpenApiParameter(name, str, OpenApiParameter.HEADER) for name in FORWARDED_HEADERS),
         ],
         request={"application/json": _SUBMISSION},
         responses={200: _MESSAGE_BATCH, **dict.fromkeys((400, 401, 403, 409, 413, 429), _ERROR)},
@@ -68,7 +68,7 @@ VIEWS = extend_schema_view(
     list=extend_schema(
         operation_id="list_message_batches",
         parameters=[
-            OpenApiParameter("limit", int, description=f"1 to {LIST_MOST}, 20 when left out."),
+            OpenApiParameter("limit", int, description=f"1 to {MAX_LIST_LIMIT}, 20 when left out."),
             OpenApiParameter("after_id", str, description="Only batches older than this one."),
             OpenApiParameter("before_id", str, description="The page of batches just newer than this one."),
         ],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from batches.dialects.relay.submission import METADATA_PAIRS, SHAPES
+from batches.dialects.relay.submission import MAX_METADATA_PAIRS, SHAPES
 from batches.models import ItemState
 from batches.openapi.forms import COUNTS, PROCESSING_STATUS, STRING, TIME, list_of, maybe, object_of
 
@@ -27,7 +27,7 @@ SUBMISSION = object_of(
         "max_attempts": {"type": "integer", "minimum": 1, "maximum": 10, "default": 1},
         "on_rate_limit": {"type": "string", "enum": ["fail", "wait"], "default": "fail"},
         "expires_in_seconds": {"type": "integer", "minimum": 60, "maximum": 2_592_000},
-        "metadata": {"type": "object", "additionalProperties": STRING, "maxProperties": METADATA_PAIRS},
+        "metadata": {"type": "object", "additionalProperties": STRING, "maxProperties": MAX_METADATA_PAIRS},
     },
     required=("shape", "requests"),
 )

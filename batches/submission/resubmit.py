@@ -11,7 +11,7 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import Part, is_there
+from batches.dialects.body_parser import Member, is_present
 from batches.models import BatchItem, ItemState
 from batches.models.item import FAILED
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
@@ -48,9 +48,9 @@ class FailedItemFilter(msgspec.Struct, frozen=True):
 
 
 class _Members(msgspec.Struct, frozen=True):
-    error_code: Part = UNSET
-    idx: Part = UNSET
-    custom_id: Part = UNSET
+    error_code: Member = UNSET
+    idx: Member = UNSET
+    custom_id: Member = UNSET
 
 
 _members_decoder = msgspec.json.Decoder(_Members)
@@ -84,9 +84,9 @@ def parse_item_filter(body: Text, batch: Batch) -> FailedItemFilter:
     )
 
 
-def _parse_strings(member: Part, *, field: str, max_entries: int) -> frozenset[bytes] | None:
+def _parse_strings(member: Member, *, field: str, max_entries: int) -> frozenset[bytes] | None:
     """What is too long for any item's is left out: it selects nothing."""
-    if not is_there(member):
+    if not is_present(member):
         return None
     with _raise_for_wrong_type(field, expected="a string"):
         entries = _split_entries(member, field=field, max_entries=max_entries)
@@ -97,8 +97,8 @@ def _parse_strings(member: Part, *, field: str, max_entries: int) -> frozenset[b
         )
 
 
-def _parse_integers(member: Part, *, field: str, max_entries: int) -> frozenset[int] | None:
-    if not is_there(member):
+def _parse_integers(member: Member, *, field: str, max_entries: int) -> frozenset[int] | None:
+    if not is_present(member):
         return None
     with _raise_for_wrong_type(field, expected="a whole number"):
         return frozenset(

@@ -18,7 +18,7 @@ from batches.sweeper.sweep import end_complete_batches
 from relaybatch.db.clock import database_now
 from relaybatch.db.isolation import run_isolated
 from routing.credentials.tokens import forget_expired
-from usage.totals import forget_batch
+from usage.totals import delete_batch_total
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -139,7 +139,7 @@ def _remove_batch(batch_id: uuid.UUID) -> None:
         pass
     with transaction.atomic():  # who keeps a late event of it holds the row meanwhile
         Batch.objects.filter(id=batch_id).delete()
-        forget_batch(batch_id)
+        delete_batch_total(batch_id)
 
 
 def _delete_some_items(batch_id: uuid.UUID) -> int:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from routing.money import shown_amount
 from usage.admin.charts import Chart, Span, chart
-from usage.queries import INTERVALS, POINTS_MOST
+from usage.queries import INTERVALS, MAX_POINTS
 
 if TYPE_CHECKING:
     from usage.admin.filters import Window
@@ -30,7 +30,7 @@ class Report:
 
 def report(events: UsageEventQuerySet, window: Window) -> Report:
     """Of events that have been narrowed to the window already."""
-    points = events.summed_by_time((), interval=window.interval, limit=POINTS_MOST, durations=False)
+    points = events.totals_by_interval((), interval=window.interval, limit=MAX_POINTS, durations=False)
     return Report(window=window, figures=_figures(points), charts=_charts(points, window))
 
 

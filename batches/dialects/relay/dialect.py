@@ -9,22 +9,22 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from batches.dialects.paging import LIMIT_DEFAULT, older
-from batches.dialects.relay.results import ResultsQuery, relay_results
-from batches.dialects.relay.status import relay_created, relay_listed, relay_status
-from batches.dialects.relay.submission import relay_submission
-from batches.dialects.response import Answer, json_answer
+from batches.dialects.paging import DEFAULT_LIMIT, older_page
+from batches.dialects.relay.results import ResultsQuery, render_relay_results
+from batches.dialects.relay.status import render_relay_created, render_relay_status, status_without_items
+from batches.dialects.relay.submission import parse_relay_submission
+from batches.dialects.response import DialectResponse, json_response
 from batches.results.status import batch_statuses
 from relaybatch.http.query_params import bad_value
 
 if TYPE_CHECKING:
-    from batches.dialects.body_parser import Wire
-    from batches.dialects.request_context import Asked
+    from batches.dialects.body_parser import SubmissionBody
+    from batches.dialects.request_context import RequestContext
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission.submission import Submission
 
-LIST_MOST = 100
+MAX_LIST_LIMIT = 100
 
 
 class Relay:
@@ -33,40 +33,43 @@ class Relay:
     def max_body_bytes(self) -> int:
         return settings.RELAY_MAX_REQUEST_BYTES
 
-    def submission(self, wire: Wire, asked: Asked) -> Submission:
-        return relay_submission(wire, headers=asked.headers)
+    def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
+        return parse_relay_submission(body, headers=context.headers)
 
-    def created(self, batch: Batch) -> tuple[int, bytes]:
-        return relay_created(batch)
+    def render_created(self, batch: Batch) -> tuple[int, bytes]:
+        return render_relay_created(batch)
 
-    def shown(self, batch: Batch, asked: Asked) -> Answer:
-        return relay_status(batch, asked.parameters)
+    def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return render_relay_status(batch, context.parameters)
 
-    def results(self, batch: Batch, asked: Asked) -> Answer:
-        return relay_results(batch.id, ResultsQuery.read(asked.parameters))
+    def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
+        return render_relay_results(batch.id, ResultsQuery.from_parameters(context.parameters))
 
-    def cancelled(self, batch: Batch, asked: Asked) -> Answer:  # noqa: ARG002
+    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:  # noqa: ARG002
         """Always the same for the owner, also when the batch had ended and stays as it was."""
-        return json_answer({"status": "cancelled"})
+        return json_response({"status": "cancelled"})
 
-    def deleted(self, batch: Batch) -> Answer:  # noqa: ARG002
-        return Answer(b"", status=204)
+    def render_deleted(self, batch: Batch) -> DialectResponse:  # noqa: ARG002
+        return DialectResponse(b"", status=204)
 
-    def listed(self, owned: BatchQuerySet, asked: Asked) -> Answer:
-        limit = asked.parameters.number("limit", default=LIMIT_DEFAULT, minimum=1, maximum=LIST_MOST)
-        cursor = asked.parameters.text("cursor")
-        page = older(owned, limit=limit, than=_from_cursor(cursor) if cursor else None)
-        shown = [relay_listed(snapshot) for snapshot in batch_statuses(page.batches)]
-        return json_answer(
-            {"batches": shown, "next_cursor": _cursor(page.batches[-1].id) if page.has_more else None}
+    def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
+        limit = context.parameters.number("limit", default=DEFAULT_LIMIT, minimum=1, maximum=MAX_LIST_LIMIT)
+        cursor = context.parameters.text("cursor")
+        page = older_page(owned, limit=limit, than=_decode_cursor(cursor) if cursor else None)
+        batches = [status_without_items(snapshot) for snapshot in batch_statuses(page.batches)]
+        return json_response(
+            {
+                "batches": batches,
+                "next_cursor": _encode_cursor(page.batches[-1].id) if page.has_more else None,
+            }
         )
 
 
-def _cursor(batch_id: uuid.UUID) -> str:
+def _encode_cursor(batch_id: uuid.UUID) -> str:
     return base64.urlsafe_b64encode(batch_id.bytes).decode("ascii").rstrip("=")
 
 
-def _from_cursor(text: str) -> uuid.UUID:
+def _decode_cursor(text: str) -> uuid.UUID:
     try:
         raw = base64.b64decode(f"{text}==".encode("ascii"), altchars=b"-_", validate=True)
         return uuid.UUID(bytes=raw)

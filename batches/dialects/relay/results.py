@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from batches.dialects.response import JSON, JSON_LINES, Answer
-from batches.dialects.results.json_lines import gathered, one_line, pieces
+from batches.dialects.response import JSON_CONTENT_TYPE, JSON_LINES_CONTENT_TYPE, DialectResponse
+from batches.dialects.results.json_lines import coalesce_chunks, split_chunks, to_single_line
 from batches.models import ItemState
 from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, ResultFilter, iter_results
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from relaybatch.http.query_params import Parameters
     from usage.totals import Total
 
-FAILURE = ("error_code", "upstream_status", "upstream_error")
-INCLUDES = (*FAILURE, "usage")
+FAILURE_FIELDS = ("error_code", "upstream_status", "upstream_error")
+INCLUDABLE_FIELDS = (*FAILURE_FIELDS, "usage")
 FORMATS = ("json", "jsonl")
-LIMIT_MOST = 1_000_000
+MAX_LIMIT = 1_000_000
 
-_Parts: TypeAlias = tuple[bytes, bytes, bytes]
+_ResultParts: TypeAlias = tuple[bytes, bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +35,9 @@ class ResultsQuery:
     as_lines: bool
 
     @classmethod
-    def read(cls, parameters: Parameters) -> ResultsQuery:
-        includes = frozenset(parameters.choices("include", among=INCLUDES))
-        limit = parameters.number("limit", default=0, minimum=1, maximum=LIMIT_MOST)
+    def from_parameters(cls, parameters: Parameters) -> ResultsQuery:
+        includes = frozenset(parameters.choices("include", among=INCLUDABLE_FIELDS))
+        limit = parameters.number("limit", default=0, minimum=1, maximum=MAX_LIMIT)
         selection = ResultFilter(
             states=parameters.choices("state", among=ItemState.values),
             after_idx=parameters.number("after_idx", default=-1, minimum=0, maximum=2**31 - 1),
@@ -48,70 +48,72 @@ class ResultsQuery:
         return cls(selection, includes, as_lines)
 
 
-def relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> Answer:
+def render_relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> DialectResponse:
     pages = iter_results(batch_id, query.selection)
-    parts = ([_result(result, query.includes) for result in page] for page in pages)
+    parts = ([_render_result(result, query.includes) for result in page] for page in pages)
     if query.as_lines:
-        return Answer(_lines(parts), content_type=JSON_LINES)
-    return Answer(_object(parts), content_type=JSON)
+        return DialectResponse(_render_lines(parts), content_type=JSON_LINES_CONTENT_TYPE)
+    return DialectResponse(_render_object(parts), content_type=JSON_CONTENT_TYPE)
 
 
-def _object(parts: Iterator[list[_Parts]]) -> Iterator[bytes]:
+def _render_object(parts: Iterator[list[_ResultParts]]) -> Iterator[bytes]:
     opening = b'{"results":['
     for part in parts:
-        yield from gathered(_joined(part, opening=opening))
+        yield from coalesce_chunks(_join_results(part, opening=opening))
         opening = b","
     yield b"]}" if opening == b"," else opening + b"]}"
 
 
-def _joined(part: list[_Parts], *, opening: bytes) -> Iterator[bytes]:
+def _join_results(part: list[_ResultParts], *, opening: bytes) -> Iterator[bytes]:
     for before, response, after in part:
         yield opening + before
-        yield from pieces(response)
+        yield from split_chunks(response)
         yield after
         opening = b","
 
 
-def _lines(parts: Iterator[list[_Parts]]) -> Iterator[bytes]:
+def _render_lines(parts: Iterator[list[_ResultParts]]) -> Iterator[bytes]:
     for part in parts:
-        yield from gathered(line for result in part for line in _line(result))
+        yield from coalesce_chunks(line for result in part for line in _render_line(result))
 
 
-def _line(result: _Parts) -> Iterator[bytes]:
+def _render_line(result: _ResultParts) -> Iterator[bytes]:
     for part in result:
-        yield from one_line(part)
+        yield from to_single_line(part)
     yield b"\n"
 
 
-def _result(result: Result, includes: frozenset[str]) -> _Parts:
+def _render_result(result: Result, includes: frozenset[str]) -> _ResultParts:
     """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same.
 
     It stands apart, since it may be large: before it, itself, behind it.
     """
     fields: dict[str, Any] = {"idx": result.row.idx, "state": result.row.state}
-    others = _failure(result, includes)
+    others = _failure_fields(result, includes)
     if "usage" in includes:
-        others["usage"] = shown_usage(result.usage) if result.usage else None
+        others["usage"] = usage_json(result.usage) if result.usage else None
     if result.response is None:
         return msgspec.json.encode(fields | others), b"", b""
     after = b"," + msgspec.json.encode(others)[1:] if others else b"}"
     return msgspec.json.encode(fields)[:-1] + b',"response":', result.response, after
 
 
-def _failure(result: Result, includes: frozenset[str]) -> dict[str, Any]:
+def _failure_fields(result: Result, includes: frozenset[str]) -> dict[str, Any]:
     """Why there is no answer. An item that waits again after a failure, or ended while it waited, has no such."""
     row = result.row
     found: dict[str, Any] = {}
     if result.is_unreadable:
         found = {"error": UNREADABLE_ERROR, "error_code": UNREADABLE_CODE}
     elif row.state == ItemState.DISCARDED or (row.state == ItemState.CANCELLED and row.error):
-        said = None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
+        upstream_error = (
+            None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
+        )
         found = {"error": row.error, "error_code": row.error_code or None}
-        found |= {"upstream_status": row.upstream_status, "upstream_error": said}
+        found |= {"upstream_status": row.upstream_status, "upstream_error": upstream_error}
     shown = {"error": found["error"]} if found.get("error") else {}
-    return shown | {name: found.get(name) for name in FAILURE if name in includes}
+    return shown | {name: found.get(name) for name in FAILURE_FIELDS if name in includes}
 
 
-def shown_usage(total: Total) -> dict[str, Any]:
+def usage_json(total: Total) -> dict[str, Any]:
     shown = asdict(total)
     return {name: shown[name] for name in ("tokens", "cost_nanos", "currency", "unpriced")}

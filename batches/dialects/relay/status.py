@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import json
 
-from batches.dialects.relay.results import shown_usage
-from batches.dialects.response import Answer
+from batches.dialects.relay.results import usage_json
+from batches.dialects.response import DialectResponse
 from batches.models import BatchItem, ItemState
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses
-from usage.serializers import shown_time, shown_time_if_any
+from usage.serializers import format_optional_time, format_time
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
     from batches.results.status import BatchStatus
     from relaybatch.http.query_params import Parameters
 
-ITEMS_A_PART = 10_000
+ITEMS_PER_CHUNK = 10_000
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
-def relay_created(batch: Batch) -> tuple[int, bytes]:
+def render_relay_created(batch: Batch) -> tuple[int, bytes]:
     shown = {"id": public_id("relay", batch.id), "status": "queued", "total_items": batch.total_items}
     return 202, json.encode(shown)
 
 
-def relay_status(batch: Batch, parameters: Parameters) -> Answer:
+def render_relay_status(batch: Batch, parameters: Parameters) -> DialectResponse:
     """The items of a large batch are a stream: two megabytes for 50,000 of them, made of a letter each.
 
     All is read when this returns.
@@ -37,19 +37,19 @@ def relay_status(batch: Batch, parameters: Parameters) -> Answer:
     states = parameters.choices("state", among=ItemState.values)
     with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
     snapshot = batch_statuses([batch])[0]
-    head, tail = _documented(snapshot), _ours(snapshot)
+    head, tail = _relay_fields(snapshot), _added_fields(snapshot)
     if not with_items:
-        return Answer(json.encode(head | tail))
+        return DialectResponse(json.encode(head | tail))
     letters = BatchItem.objects.state_letters(batch.id)
-    parts = _with_items(head, _items(letters, states), tail)
-    return Answer(parts if batch.total_items > ITEMS_A_PART else b"".join(parts))
+    parts = _with_items(head, _render_items(letters, states), tail)
+    return DialectResponse(parts if batch.total_items > ITEMS_PER_CHUNK else b"".join(parts))
 
 
-def relay_listed(snapshot: BatchStatus) -> dict[str, Any]:
-    return _documented(snapshot) | _ours(snapshot)
+def status_without_items(snapshot: BatchStatus) -> dict[str, Any]:
+    return _relay_fields(snapshot) | _added_fields(snapshot)
 
 
-def _documented(snapshot: BatchStatus) -> dict[str, Any]:
+def _relay_fields(snapshot: BatchStatus) -> dict[str, Any]:
     batch = snapshot.batch
     return {
         "ID": public_id("relay", batch.id),
@@ -58,8 +58,8 @@ def _documented(snapshot: BatchStatus) -> dict[str, Any]:
         "InboundShape": batch.shape,
         "Status": "cancelled" if batch.cancel_initiated_at else "queued",
         "TotalItems": batch.total_items,
-        "CreatedAt": shown_time(batch.created_at),
-        "CompletedAt": shown_time_if_any(batch.ended_at),
+        "CreatedAt": format_time(batch.created_at),
+        "CompletedAt": format_optional_time(batch.ended_at),
         "ProjectID": str(batch.project_id) if batch.project_id else None,
         "TeamID": str(batch.team_id) if batch.team_id else None,
         "PrincipalKind": batch.principal_kind,
@@ -70,13 +70,13 @@ def _documented(snapshot: BatchStatus) -> dict[str, Any]:
     }
 
 
-def _ours(snapshot: BatchStatus) -> dict[str, Any]:
+def _added_fields(snapshot: BatchStatus) -> dict[str, Any]:
     batch = snapshot.batch
     return {
         "processing_status": batch.processing_status,
-        "expires_at": shown_time_if_any(batch.expires_at),
+        "expires_at": format_optional_time(batch.expires_at),
         "waiting": snapshot.waiting,
-        "usage": shown_usage(snapshot.usage),
+        "usage": usage_json(snapshot.usage),
         "metadata": batch.metadata,
     }
 
@@ -89,11 +89,15 @@ def _with_items(head: dict[str, Any], items: Iterator[bytes], tail: dict[str, An
     yield (b"" if opening == b"," else opening) + b"]," + json.encode(tail)[1:]
 
 
-def _items(letters: str, states: Sequence[str]) -> Iterator[bytes]:
+def _render_items(letters: str, states: Sequence[str]) -> Iterator[bytes]:
     """`{"idx":0,"state":"completed"},…` for the items in these states (none given = all), a part at a time."""
-    wanted = {state[1]: state for state in states or ItemState.values}
-    for first in range(0, len(letters), ITEMS_A_PART):
-        part = enumerate(letters[first : first + ITEMS_A_PART], first)
-        shown = [f'{{"idx":{idx},"state":"{wanted[letter]}"}}' for idx, letter in part if letter in wanted]
-        if shown:
-            yield ",".join(shown).encode("ascii")
+    state_by_letter = {state[1]: state for state in states or ItemState.values}
+    for first in range(0, len(letters), ITEMS_PER_CHUNK):
+        part = enumerate(letters[first : first + ITEMS_PER_CHUNK], first)
+        rendered = [
+            f'{{"idx":{idx},"state":"{state_by_letter[letter]}"}}'
+            for idx, letter in part
+            if letter in state_by_letter
+        ]
+        if rendered:
+            yield ",".join(rendered).encode("ascii")

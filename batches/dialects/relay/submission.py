@@ -8,9 +8,9 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw, UnsetType
 
-from batches.dialects.body_parser import cut_requests
+from batches.dialects.body_parser import split_requests
 from batches.dialects.forwarded_headers import upstream_headers
-from batches.dialects.item_errors import refuse_any
+from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
 from relaybatch.http.errors import InvalidRequest
 from relaybatch.http.json_scan import is_too_deep, too_deep
@@ -20,20 +20,20 @@ from routing.upstream.json_members import has_one_model
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from batches.dialects.body_parser import Wire
+    from batches.dialects.body_parser import SubmissionBody
 
 # The live registry: a shape is an adapter's.
 SHAPES = ADAPTERS.keys()
-METADATA_PAIRS, METADATA_KEY_CHARACTERS, METADATA_VALUE_CHARACTERS = 16, 64, 512
+MAX_METADATA_PAIRS, MAX_METADATA_KEY_CHARACTERS, MAX_METADATA_VALUE_CHARACTERS = 16, 64, 512
 # With every character written as two escapes, and room for blanks and line breaks between the pairs.
 MAX_METADATA_BYTES = 131_072
 # A number, or one of our own words.
-MAX_WORD_BYTES = 256
+MAX_SCALAR_BYTES = 256
 # Longer items are looked at without making a string of their model, which may be nearly all that they are.
-MAX_QUICK_BYTES = 65_536
+MAX_FAST_CHECK_BYTES = 65_536
 
 
-class _Item(msgspec.Struct):
+class _UsualItem(msgspec.Struct):
     """A good item of usual size, as far as submit looks into it."""
 
     model: str
@@ -49,29 +49,29 @@ class _AnyItem(msgspec.Struct):
     params: Raw | UnsetType = UNSET
 
 
-_item = msgspec.json.Decoder(_Item)
-_any_item = msgspec.json.Decoder(_AnyItem)
+_usual_item_decoder = msgspec.json.Decoder(_UsualItem)
+_any_item_decoder = msgspec.json.Decoder(_AnyItem)
 
 
-def relay_submission(wire: Wire, *, headers: Mapping[str, str]) -> Submission:
+def parse_relay_submission(body: SubmissionBody, *, headers: Mapping[str, str]) -> Submission:
     """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
-    shape = _shape(wire)
-    requests = cut_requests(wire, at_most=settings.RELAY_BATCH_MAX_ITEMS)
-    refuse_any(_problems(requests))
+    shape = _shape(body)
+    requests = split_requests(body, max_items=settings.RELAY_BATCH_MAX_ITEMS)
+    raise_item_errors(_item_problems(requests))
     return Submission(
         dialect="relay",
         shape=shape,
         requests=requests,
-        max_attempts=_whole_number(wire, "max_attempts", minimum=1, maximum=10) or 1,
-        on_rate_limit=_on_rate_limit(wire),
-        lifetime_seconds=_whole_number(wire, "expires_in_seconds", minimum=60, maximum=2_592_000),
-        metadata=_metadata(wire),
+        max_attempts=_read_integer(body, "max_attempts", minimum=1, maximum=10) or 1,
+        on_rate_limit=_on_rate_limit(body),
+        lifetime_seconds=_read_integer(body, "expires_in_seconds", minimum=60, maximum=2_592_000),
+        metadata=_metadata(body),
         upstream_headers=upstream_headers(headers) if shape == "anthropic" else {},
     )
 
 
-def _shape(wire: Wire) -> str:
-    shape = _value(wire, "shape", str)
+def _shape(body: SubmissionBody) -> str:
+    shape = _read_member(body, "shape", str)
     if shape not in SHAPES:
         raise InvalidRequest(
             f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
@@ -79,31 +79,31 @@ def _shape(wire: Wire) -> str:
     return str(shape)
 
 
-def _problems(requests: Sequence[Raw]) -> Iterator[tuple[str, str]]:
+def _item_problems(requests: Sequence[Raw]) -> Iterator[tuple[str, str]]:
     """`(param, what is wrong)` of each bad item, one at a time and in order."""
     for idx, request in enumerate(requests):
         if is_too_deep(memoryview(request), around=2):
             raise too_deep(f"requests[{idx}]")
-        if not _is_surely_good(request) and (found := _problem(request)):
+        if not _passes_fast_check(request) and (found := _item_problem(request)):
             field, problem = found
             yield f"requests[{idx}]{field}", problem
 
 
-def _is_surely_good(request: Raw) -> bool:
+def _passes_fast_check(request: Raw) -> bool:
     """Quick, for the 50,000 that are as they should be."""
-    if len(request) > MAX_QUICK_BYTES:
+    if len(request) > MAX_FAST_CHECK_BYTES:
         return False
     try:
-        item = _item.decode(request)
+        item = _usual_item_decoder.decode(request)
     except msgspec.ValidationError:
         return False
     is_chat = item.custom_id is not UNSET and item.params is not UNSET
     return bool(item.model) and not item.stream and not is_chat and has_one_model(request)
 
 
-def _problem(request: Raw) -> tuple[str, str] | None:
+def _item_problem(request: Raw) -> tuple[str, str] | None:
     try:
-        item = _any_item.decode(request)
+        item = _any_item_decoder.decode(request)
     except msgspec.ValidationError:
         return "", "must be an object"
     if not isinstance(item.model, Raw):
@@ -122,42 +122,44 @@ def _problem(request: Raw) -> tuple[str, str] | None:
     return None
 
 
-def _value(wire: Wire, name: str, kind: type, *, max_bytes: int = MAX_WORD_BYTES) -> Any:
+def _read_member(body: SubmissionBody, name: str, kind: type, *, max_bytes: int = MAX_SCALAR_BYTES) -> Any:
     """The member as a value of that kind; None when it is absent, of another kind, or longer than any that is meant."""
-    if not wire.has(name) or len(wire.part(name)) > max_bytes:
+    if not body.has(name) or len(body.member(name)) > max_bytes:
         return None
     try:
-        return msgspec.json.decode(wire.part(name), type=kind)
+        return msgspec.json.decode(body.member(name), type=kind)
     except msgspec.ValidationError:
         return None
 
 
-def _whole_number(wire: Wire, name: str, *, minimum: int, maximum: int) -> int | None:
-    if not wire.has(name):
+def _read_integer(body: SubmissionBody, name: str, *, minimum: int, maximum: int) -> int | None:
+    if not body.has(name):
         return None
-    value = _value(wire, name, int)
+    value = _read_member(body, name, int)
     if value is None or not minimum <= value <= maximum:
         raise InvalidRequest(f"`{name}` must be a whole number from {minimum} to {maximum}.", param=name)
     return int(value)
 
 
-def _on_rate_limit(wire: Wire) -> str:
-    if not wire.has("on_rate_limit"):
+def _on_rate_limit(body: SubmissionBody) -> str:
+    if not body.has("on_rate_limit"):
         return "fail"
-    value = _value(wire, "on_rate_limit", str)
+    value = _read_member(body, "on_rate_limit", str)
     if value not in ("fail", "wait"):
         raise InvalidRequest("`on_rate_limit` must be fail or wait.", param="on_rate_limit")
     return str(value)
 
 
-def _metadata(wire: Wire) -> dict[str, str]:
-    if not wire.has("metadata"):
+def _metadata(body: SubmissionBody) -> dict[str, str]:
+    if not body.has("metadata"):
         return {}
-    pairs: dict[str, str] | None = _value(wire, "metadata", dict[str, str], max_bytes=MAX_METADATA_BYTES)
+    pairs: dict[str, str] | None = _read_member(
+        body, "metadata", dict[str, str], max_bytes=MAX_METADATA_BYTES
+    )
     if pairs is None or not _is_within_limits(pairs):
         raise InvalidRequest(
-            f"`metadata` must be an object of at most {METADATA_PAIRS} pairs of strings, the keys of up to "
-            f"{METADATA_KEY_CHARACTERS} and the values of up to {METADATA_VALUE_CHARACTERS} characters.",
+            f"`metadata` must be an object of at most {MAX_METADATA_PAIRS} pairs of strings, the keys of up to "
+            f"{MAX_METADATA_KEY_CHARACTERS} and the values of up to {MAX_METADATA_VALUE_CHARACTERS} characters.",
             param="metadata",
         )
     if any("\0" in text for pair in pairs.items() for text in pair):
@@ -166,7 +168,7 @@ def _metadata(wire: Wire) -> dict[str, str]:
 
 
 def _is_within_limits(pairs: dict[str, str]) -> bool:
-    return len(pairs) <= METADATA_PAIRS and all(
-        len(key) <= METADATA_KEY_CHARACTERS and len(value) <= METADATA_VALUE_CHARACTERS
+    return len(pairs) <= MAX_METADATA_PAIRS and all(
+        len(key) <= MAX_METADATA_KEY_CHARACTERS and len(value) <= MAX_METADATA_VALUE_CHARACTERS
         for key, value in pairs.items()
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from batches.dialects.results.upstream_message import words_of
+from batches.dialects.results.upstream_message import parse_upstream_error
 from batches.results.results import UNREADABLE_ERROR
 
 if TYPE_CHECKING:
@@ -64,15 +64,15 @@ def item_error(result: Result) -> ItemError:
     if row.error_code != "upstream_status":
         return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
     status = row.upstream_status or 0
-    said = words_of(bytes(row.upstream_error or b""))
-    known = next(filter(_KNOWN_TYPES.__contains__, said.types), None)
-    as_it_came = said.text if 400 <= status < 500 else said.plain_text
+    upstream = parse_upstream_error(bytes(row.upstream_error or b""))
+    known = next(filter(_KNOWN_TYPES.__contains__, upstream.types), None)
+    raw_text = upstream.text if 400 <= status < 500 else upstream.plain_text
     return ItemError(
-        type=known or _type_of_status(status),
-        message=said.message or as_it_came or row.error,
-        request_id=said.request_id,
+        type=known or _type_by_status(status),
+        message=upstream.message or raw_text or row.error,
+        request_id=upstream.request_id,
     )
 
 
-def _type_of_status(status: int) -> str:
+def _type_by_status(status: int) -> str:
     return _BY_STATUS.get(status, "invalid_request_error" if 400 <= status < 500 else "api_error")

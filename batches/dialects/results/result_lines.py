@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from batches.dialects.response import JSON_LINES, Answer
+from batches.dialects.response import JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.error_types import item_error
-from batches.dialects.results.json_lines import gathered, one_line
+from batches.dialects.results.json_lines import coalesce_chunks, to_single_line
 from batches.models import ItemState
 from batches.results.results import ResultFilter, iter_results
 from relaybatch.http.errors import Conflict
@@ -19,42 +19,44 @@ from relaybatch.http.errors import Conflict
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from batches.dialects.request_context import Asked
+    from batches.dialects.request_context import RequestContext
     from batches.models import Batch
     from batches.results.results import Result
 
 
-def result_lines(batch: Batch, asked: Asked) -> Answer:
+def render_result_lines(batch: Batch, context: RequestContext) -> DialectResponse:
     """Raises Conflict before the batch's end.
 
     An official SDK says its `anthropic-version`, and reads the error's type inside; others read it outside.
     """
     if not batch.ended_at:
         raise Conflict("This batch has not ended yet; its results can be read when it has.")
-    nested = "anthropic-version" in asked.headers
-    return Answer(_lines(batch, nested=nested), content_type=JSON_LINES)
+    nested = "anthropic-version" in context.headers
+    return DialectResponse(_render_lines(batch, nested=nested), content_type=JSON_LINES_CONTENT_TYPE)
 
 
-def _lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
+def _render_lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
     for results in iter_results(batch.id, ResultFilter()):
-        yield from gathered(part for result in results for part in result_line(result, nested=nested))
+        yield from coalesce_chunks(
+            part for result in results for part in render_result_line(result, nested=nested)
+        )
 
 
-def result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
+def render_result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
     """Its parts. The upstream's answer goes in as the bytes that it came in: read into values, it would not come out
     the same."""
-    shown = {"custom_id": result.row.custom_id}
+    fields = {"custom_id": result.row.custom_id}
     if result.response is None:
-        yield from one_line(msgspec.json.encode(shown | {"result": _failed(result, nested=nested)}))
+        yield from to_single_line(msgspec.json.encode(fields | {"result": _failure(result, nested=nested)}))
         yield b"\n"
         return
-    yield from one_line(msgspec.json.encode(shown)[:-1])
+    yield from to_single_line(msgspec.json.encode(fields)[:-1])
     yield b',"result":{"type":"succeeded","message":'
-    yield from one_line(result.response)
+    yield from to_single_line(result.response)
     yield b"}}\n"
 
 
-def _failed(result: Result, *, nested: bool) -> dict[str, Any]:
+def _failure(result: Result, *, nested: bool) -> dict[str, Any]:
     match result.row.state:
         case ItemState.CANCELLED:
             return {"type": "canceled"}

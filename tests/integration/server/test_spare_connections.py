@@ -30,7 +30,7 @@ def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """None of another test's, and those of this one stay until they are wanted."""
     connection.close()
     monkeypatch.setattr(spare_connections, "MAX_IDLE_SECONDS", 3600.0)
-    monkeypatch.setattr(spare_connections, "CROWDED_SECONDS", 0.0)
+    monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 0.0)
     yield
     SPARE.close_all()
 
@@ -135,7 +135,7 @@ def test_a_server_that_stays_full_is_told_as_an_outage() -> None:
 
 
 def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spare_connections, "CROWDED_SECONDS", 3600.0)
+    monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 3600.0)
     with account_with(4) as url, threads_of(url, 4) as wrappers:
         own = SpareConnections()
         for wrapper in wrappers:

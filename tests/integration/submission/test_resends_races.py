@@ -240,7 +240,7 @@ def test_a_resend_of_what_takes_too_long_is_asked_to_come_back(
     web: Web, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, threads: ThreadPoolExecutor
 ) -> None:
     """And is no refusal: the one after it still gets the answer."""
-    monkeypatch.setattr(resends, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(resends, "LOCK_TIMEOUT_SECONDS", 0.1)
     owner = Owner.objects.get()
     with deduplicate(sent(owner)):
         refusal = threads.submit(_refusal_elsewhere, owner).result(10)

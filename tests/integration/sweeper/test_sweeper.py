@@ -66,7 +66,7 @@ def wait_for(item: BatchItem, wanted: str) -> None:
 def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(
     catalog: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sweep, "STEP", 1)
+    monkeypatch.setattr(sweep, "MAX_ROWS_PER_STEP", 1)
     first, second = claimed(submit(catalog)), claimed(submit(catalog))
     with a_check_that_refuses(first):
         reclaim_lost_items(may_declare_lost=lambda: True)

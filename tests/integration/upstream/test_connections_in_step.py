@@ -159,7 +159,7 @@ def test_with_enough_idle_connections_the_longest_silent_one_serves(
 ) -> None:
     catalog = make_catalog(upstream.url)
     monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
-    monkeypatch.setattr(idle_connections, "ENOUGH_CONNECTIONS", 3)
+    monkeypatch.setattr(idle_connections, "REUSE_WITHOUT_WAIT_CONNECTIONS", 3)
 
     for _ in range(5):
         said_to(catalog, "words")
@@ -172,7 +172,7 @@ def test_more_idle_connections_than_the_process_may_have_are_closed(
 ) -> None:
     catalog = make_catalog(upstream.url)
     monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 3600.0)
-    monkeypatch.setattr(idle_connections, "MAX_CONNECTIONS", 2)
+    monkeypatch.setattr(idle_connections, "MAX_IDLE_CONNECTIONS", 2)
 
     for _ in range(5):
         said_to(catalog, "words")

@@ -155,7 +155,7 @@ def test_a_place_is_free_again_when_the_call_is_over_however_it_ended(
 def test_a_call_waits_a_moment_for_a_place(
     catalog: SimpleNamespace, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("routing.upstream.send.CROWDED_SECONDS", 10.0)  # however slow this machine is
+    monkeypatch.setattr("routing.upstream.send.CONCURRENCY_WAIT_SECONDS", 10.0)  # however slow this machine is
     limit_policy(catalog, ("concurrency", 1, None, ""))
     outcomes = all_at_once([lambda: send(call_of(catalog))] * 2)
     assert [outcome.failure for outcome in outcomes] == [None, None]

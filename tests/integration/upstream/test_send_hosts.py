@@ -40,7 +40,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(unusable_log, "_told", {})
+    monkeypatch.setattr(unusable_log, "_reported", {})
 
 
 def change(catalog: SimpleNamespace, **fields: Any) -> None:

@@ -16,7 +16,7 @@ from tests.support.run.races import all_at_once
 from usage.ledger import record, record_many
 from usage.models import UsageEvent, UsageTotal
 from usage.reconcile import compare, repair
-from usage.totals import batch_totals, forget_batch
+from usage.totals import batch_totals, delete_batch_total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,7 +107,7 @@ def test_a_total_without_events_becomes_zero(shell: Shell) -> None:
 
 
 def test_a_batch_that_was_deleted_is_no_difference(shell: Shell, events: None) -> None:
-    forget_batch(BATCH)
+    delete_batch_total(BATCH)
     assert shell.answer("check_usage", "--repair") == {
         "events": 4,
         "totals": 1,

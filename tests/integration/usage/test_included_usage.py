@@ -19,13 +19,13 @@ from relaybatch.ids import uuid7
 from routing.credentials.recheck import Allowance, forget
 from routing.credentials.relay_keys import create_key
 from routing.models import Project, User
-from tests.support.calls.usage_calls import NOWHERE
+from tests.support.calls.usage_calls import UNROUTED_OUTCOME
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.rows.usage_rows import draft, refused, unreadable
 from tests.support.run.races import all_at_once
 from tests.support.upstream import upstream_responses as answers
-from usage.included_usage import THIS_MONTH, Month, this_month, why_closed
+from usage.included_usage import MONTH_TOTALS_SQL, MonthUsage, allowance_failure, current_month_usage
 from usage.ledger import record
 from usage.models import UsageEvent, UsageTotal
 
@@ -248,7 +248,7 @@ def test_a_late_unpriced_answer_closes_it_too(catalog: SimpleNamespace) -> None:
     assert codes(submit(catalog)) == [SPENT]
 
 
-@pytest.mark.parametrize("outcome", [refused(), NOWHERE])
+@pytest.mark.parametrize("outcome", [refused(), UNROUTED_OUTCOME])
 def test_what_cost_nothing_closes_nothing(client: Client, catalog: SimpleNamespace, outcome: Outcome) -> None:
     allow(catalog, LIMIT, unpriced_closes=True)
     record(draft(project_id=catalog.project.id, outcome=outcome))
@@ -274,17 +274,17 @@ def test_lifting_it_opens_the_allowance_again(catalog: SimpleNamespace) -> None:
 
 def test_without_an_allowance_nothing_is_asked_of_the_database() -> None:
     connection.close()
-    assert why_closed(project_id=uuid7(), allowance=None) is None
-    assert why_closed(project_id=None, allowance=Allowance(nanos=0)) is None
+    assert allowance_failure(project_id=uuid7(), allowance=None) is None
+    assert allowance_failure(project_id=None, allowance=Allowance(nanos=0)) is None
     assert connection.connection is None
 
 
 def test_a_month_is_read_by_its_key_alone(catalog: SimpleNamespace) -> None:
     record(draft(project_id=catalog.project.id))
-    assert this_month(catalog.project.id).used_nanos == COST
+    assert current_month_usage(catalog.project.id).used_nanos == COST
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute(f"EXPLAIN {THIS_MONTH}", {"project": str(catalog.project.id)})
+        cursor.execute(f"EXPLAIN {MONTH_TOTALS_SQL}", {"project": str(catalog.project.id)})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "Index Cond" in plan
 
@@ -293,7 +293,7 @@ def test_a_caller_is_told_of_the_month_by_the_databases_clock(
     client: Client, catalog: SimpleNamespace
 ) -> None:
     allow(catalog, 50_000_000_000)
-    month = Month(at=database_now(), used_nanos=0, unpriced=0)
+    month = MonthUsage(at=database_now(), used_nanos=0, unpriced=0)
     assert told(client, catalog.headers) == {
         "period": month.period,
         "included_nanos": 50_000_000_000,
@@ -317,7 +317,7 @@ def test_a_caller_is_told_of_the_month_by_the_databases_clock(
     ],
 )
 def test_a_month_is_utcs(at: datetime, period: str, ends_at: datetime) -> None:
-    month = Month(at=at, used_nanos=0, unpriced=0)
+    month = MonthUsage(at=at, used_nanos=0, unpriced=0)
     assert (month.period, month.ends_at) == (period, ends_at)
 
 

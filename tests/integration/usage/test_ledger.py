@@ -16,7 +16,7 @@ from routing.upstream.failures import Failure
 from tests.support.rows.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import SHARDS, event_ctes, parameters, record, record_many
 from usage.models import UsageEvent, UsageTotal
-from usage.totals import Total, batch_totals, forget_batch
+from usage.totals import Total, batch_totals, delete_batch_total
 
 if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries
@@ -200,7 +200,7 @@ def test_totals_of_many_batches_take_one_query_and_name_each_batch(
 @pytest.mark.django_db
 def test_forgetting_a_batch_leaves_its_events_and_its_projects_total() -> None:
     record(draft(batch_id=BATCH, project_id=PROJECT))
-    forget_batch(BATCH)
+    delete_batch_total(BATCH)
     assert batch_totals([BATCH])[BATCH].requests == 0
     assert UsageEvent.objects.count() == 1
     event = UsageEvent.objects.get()
@@ -226,7 +226,7 @@ def test_totals_are_exact_when_eight_threads_settle_the_same_batches_at_once() -
         list(threads.map(settle, range(8)))
     assert {total.requests for total in batch_totals(batches).values()} == {200}
     assert {total.cost_nanos for total in batch_totals(batches).values()} == {200 * 540_000}
-    project = UsageTotal.objects.sums_by_scope(
+    project = UsageTotal.objects.totals_by_scope(
         UsageTotal.objects.filter(scope__startswith="project:").values_list("scope", flat=True).distinct()
     )
     assert [sums["requests"] for sums in project.values()] == [600]

@@ -37,7 +37,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def metered(call: Call) -> Metered:
     batch_id = uuid.uuid4()
     attempt = Attempt(source="batch", batch_id=batch_id, public_batch_id=str(batch_id), item_idx=0)
-    return metered_send(call=call, standing=STANDING, attempt=attempt, started=time.monotonic())
+    return metered_send(call=call, caller_snapshot=STANDING, attempt=attempt, started=time.monotonic())
 
 
 def test_an_answered_call_is_priced_and_its_event_can_be_saved(catalog: SimpleNamespace) -> None:

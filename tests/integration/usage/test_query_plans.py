@@ -14,7 +14,7 @@ from tests.support.calls.usage_calls import (
     BATCH,
 )
 from usage.models import UsageEvent
-from usage.queries import GROUPS
+from usage.queries import COLUMN_BY_GROUP
 
 pytestmark = pytest.mark.django_db
 
@@ -49,7 +49,7 @@ def test_each_way_to_ask_for_events_has_its_index(columns: dict[str, Any], index
     assert all(re.search(rf"Index Cond: \(+{column}\b", plan) for column in columns), plan
 
 
-@pytest.mark.parametrize("group", GROUPS.values())
+@pytest.mark.parametrize("group", COLUMN_BY_GROUP.values())
 @pytest.mark.parametrize(
     ("owner", "index"),
     [({}, "usage_event_newest"), ({"owner": "owner-a"}, "usage_event_owner_newest")],
@@ -62,7 +62,7 @@ def test_a_summary_of_any_group_reads_its_stretch_of_time_alone(
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(IGNORE_OTHERS, [index])
-        events.summed([group], limit=10)
+        events.totals_by_group([group], limit=10)
         cursor.execute(f"EXPLAIN {asked.captured_queries[-1]['sql']}")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert f"Index Scan using {index} " in plan

@@ -10,11 +10,11 @@ import pytest
 
 from tests.support.calls.usage_calls import (
     ALL,
-    NOWHERE,
     SUMMARY,
+    UNROUTED_OUTCOME,
     body,
     owner_of,
-    put_back,
+    set_event_time,
 )
 from tests.support.rows.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import record, record_many
@@ -96,7 +96,7 @@ def test_a_summary_without_groups_is_one_row_even_of_nothing(caller: SimpleNames
 )
 def test_groups(group_by: str, groups: list[dict[str, str | int | None]], caller: SimpleNamespace) -> None:
     owner = owner_of(caller)
-    live = draft(owner=owner, source="live", batch_id=None, item_idx=None, outcome=NOWHERE)
+    live = draft(owner=owner, source="live", batch_id=None, item_idx=None, outcome=UNROUTED_OUTCOME)
     record_many([draft(owner=owner, public_batch_id="batch_a"), live])
     rows = body(SUMMARY, caller.headers, {"group_by": group_by})["rows"]
     assert [row["group"] for row in rows] == groups
@@ -123,7 +123,7 @@ def test_every_name_groups_a_summary_and_a_series_and_narrows_both(
 def test_a_batchs_summary_reaches_back_to_its_beginning(caller: SimpleNamespace) -> None:
     old = draft(owner=owner_of(caller), public_batch_id="batch_a")
     record(old)
-    put_back(old.id, at=datetime.now(UTC) - timedelta(days=300))
+    set_event_time(old.id, at=datetime.now(UTC) - timedelta(days=300))
     assert body(SUMMARY, caller.headers)["rows"][0]["requests"] == 0
     answer = body(SUMMARY, caller.headers, {"batch_id": "batch_a"})
     assert (answer["rows"][0]["requests"], answer["from"]) == (1, None)
@@ -146,7 +146,7 @@ def test_a_series_has_a_point_where_there_are_events(
     for clock in ("10:01:59", "10:02:00", "10:02:30", "11:00:00"):
         made = draft()
         record(made)
-        put_back(made.id, at=datetime.fromisoformat(f"2026-10-21T{clock}+00:00"))
+        set_event_time(made.id, at=datetime.fromisoformat(f"2026-10-21T{clock}+00:00"))
     query = {"interval": interval, "from": "2026-10-21T00:00:00Z", "to": "2026-10-22T00:00:00Z"}
     answer = body(ALL["series"], admin_token, query)
     (row,) = answer["rows"]
@@ -168,7 +168,7 @@ def test_a_series_has_a_row_for_each_group(
 
 
 def test_a_series_is_grouped_by_status_and_none_answered_is_one(admin_token: dict[str, str]) -> None:
-    record_many([draft(), draft(outcome=refused()), draft(outcome=NOWHERE)])
+    record_many([draft(), draft(outcome=refused()), draft(outcome=UNROUTED_OUTCOME)])
     rows = body(ALL["series"], admin_token, {"interval": "1d", "group_by": "status"})["rows"]
     assert [row["group"] for row in rows] == [{"status": 0}, {"status": 200}, {"status": 429}]
     assert [[point["requests"] for point in row["points"]] for row in rows] == [[1], [1], [1]]

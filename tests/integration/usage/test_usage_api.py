@@ -18,12 +18,12 @@ from tests.support.calls.usage_calls import (
     ALL,
     BATCH,
     EVENTS,
-    NOWHERE,
     SUMMARY,
+    UNROUTED_OUTCOME,
     body,
     get,
     owner_of,
-    put_back,
+    set_event_time,
 )
 from tests.support.rows.catalog import make_caller
 from tests.support.rows.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
@@ -44,7 +44,7 @@ pytestmark = pytest.mark.django_db
 def test_an_event_shows_these_fields_and_no_others(caller: SimpleNamespace) -> None:
     made = draft(owner=owner_of(caller), batch_id=BATCH, public_batch_id="msgbatch_b", custom_id="row-1")
     record(made)
-    put_back(made.id, at=datetime(2026, 10, 21, 9, 14, 3, 512_345, tzinfo=UTC))
+    set_event_time(made.id, at=datetime(2026, 10, 21, 9, 14, 3, 512_345, tzinfo=UTC))
     assert body(EVENTS, caller.headers) == {
         "next_cursor": None,
         "events": [
@@ -89,7 +89,9 @@ def test_an_event_shows_these_fields_and_no_others(caller: SimpleNamespace) -> N
 
 def test_what_is_unknown_is_null_and_what_is_nothing_is_zero(caller: SimpleNamespace) -> None:
     unknown = draft(owner=owner_of(caller), outcome=unreadable())
-    nothing = draft(owner=owner_of(caller), outcome=NOWHERE, source="live", batch_id=None, item_idx=None)
+    nothing = draft(
+        owner=owner_of(caller), outcome=UNROUTED_OUTCOME, source="live", batch_id=None, item_idx=None
+    )
     record_many([unknown, nothing])
     shown = {event["id"]: event for event in body(EVENTS, caller.headers)["events"]}
     assert shown[str(unknown.id)]["tokens"] is None
@@ -208,11 +210,11 @@ def test_filters(query: dict[str, str], found: str, admin_token: dict[str, str])
     made = {
         "answered": draft(owner="a", public_batch_id="batch_answered"),
         "refused": draft(owner="a", public_batch_id="batch_refused", outcome=refused()),
-        "nowhere": draft(owner="a", public_batch_id="batch_nowhere", outcome=NOWHERE),
+        "nowhere": draft(owner="a", public_batch_id="batch_nowhere", outcome=UNROUTED_OUTCOME),
         "live": draft(owner="b", source="live", batch_id=None, item_idx=None, outcome=elsewhere),
     }
     record_many(list(made.values()))
-    put_back(made["live"].id, at=datetime.now(UTC) - timedelta(days=2))
+    set_event_time(made["live"].id, at=datetime.now(UTC) - timedelta(days=2))
     shown = {event["id"] for event in body(ALL["events"], admin_token, query)["events"]}
     assert {name for name, event in made.items() if str(event.id) in shown} == set(found.split())
 
@@ -261,7 +263,7 @@ def test_pages_run_from_the_newest_to_the_oldest(caller: SimpleNamespace) -> Non
     made = [draft(owner=owner_of(caller)) for _ in range(6)]
     record_many(made)
     for days, event in enumerate(made):
-        put_back(event.id, at=datetime.now(UTC) - timedelta(days=days))
+        set_event_time(event.id, at=datetime.now(UTC) - timedelta(days=days))
     first = body(EVENTS, caller.headers, {"limit": 4})
     second = body(EVENTS, caller.headers, {"limit": 4, "cursor": first["next_cursor"]})
     assert [event["id"] for event in first["events"] + second["events"]] == [str(event.id) for event in made]

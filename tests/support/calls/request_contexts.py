@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.test import RequestFactory
 
-from batches.dialects.request_context import Asked
+from batches.dialects.request_context import RequestContext
 from relaybatch.http.query_params import Parameters
 
 if TYPE_CHECKING:
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 ORIGIN = "https://batches.test"
 
 
-def asked(query: str = "", *, headers: Mapping[str, str] | None = None) -> Asked:
+def request_context(query: str = "", *, headers: Mapping[str, str] | None = None) -> RequestContext:
     request = RequestFactory().get(f"/{query}")
-    return Asked(
+    return RequestContext(
         parameters=Parameters(request, known=None), headers=dict(headers or {}), origin=lambda: ORIGIN
     )

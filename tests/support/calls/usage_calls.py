@@ -26,7 +26,7 @@ EVENTS, SUMMARY = "/v1/usage/events", "/v1/usage/summary"
 ALL = {"events": "/api/usage/events", "summary": "/api/usage/summary", "series": "/api/usage/timeseries"}
 BATCH = uuid.UUID(int=0xB)
 ADMIN_TOKEN = "an-operators-token"
-NOWHERE = Outcome(
+UNROUTED_OUTCOME = Outcome(
     target=Target(requested_model="nope"), failure=Failure(code="model_not_found", message="nope")
 )
 
@@ -56,5 +56,5 @@ def body(path: str, headers: dict[str, str], query: dict[str, Any] | None = None
     return json.loads(answer.content)
 
 
-def put_back(event_id: uuid.UUID, *, at: datetime) -> None:
+def set_event_time(event_id: uuid.UUID, *, at: datetime) -> None:
     UsageEvent.objects.filter(id=event_id).update(at=at)

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from batches.dialects.body_parser import read_wire
-from batches.dialects.detection import detected
-from batches.dialects.request_context import Asked
-from batches.dialects.results.json_lines import gathered
-from batches.dialects.results.result_lines import result_line
+from batches.dialects.body_parser import parse_body
+from batches.dialects.detection import detect_dialect
+from batches.dialects.request_context import RequestContext
+from batches.dialects.results.json_lines import coalesce_chunks
+from batches.dialects.results.result_lines import render_result_line
 from batches.results import results
 from batches.submission.resubmit import parse_item_filter
 from relaybatch.http.errors import ApiError
@@ -142,10 +142,10 @@ def two_models(rest: bytes) -> bytes:
 
 
 def created(body: bytes) -> str:
-    asked = Asked(parameters=None, headers={}, origin=lambda: "http://h")  # type: ignore[arg-type]
+    asked = RequestContext(parameters=None, headers={}, origin=lambda: "http://h")  # type: ignore[arg-type]
     try:
-        wire = read_wire(memoryview(body))
-        submission = detected(wire).submission(wire, asked)
+        wire = parse_body(memoryview(body))
+        submission = detect_dialect(wire).parse_submission(wire, asked)
     except ApiError as error:
         return error.param or str(error.code)
     return "accepted" if submission.requests else ""
@@ -347,7 +347,7 @@ def result_rows() -> list[Row]:
 def shown(response: bytes) -> str:
     """Of a stored answer, its line as it goes out."""
     row = results.ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
-    parts = gathered(result_line(results.Result(row, response, None), nested=False))
+    parts = coalesce_chunks(render_result_line(results.Result(row, response, None), nested=False))
     breaks = sum(part.count(b"\n") + part.count(b"\r") for part in parts if part.isascii())
     return "one line" if breaks == 1 else f"{breaks} breaks"
 

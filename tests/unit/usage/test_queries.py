@@ -114,7 +114,7 @@ def test_thousands_of_parameters_are_refused_as_the_callers_mistake() -> None:
 
 def test_a_cursor_comes_back_as_it_went() -> None:
     cursor = Cursor(at=NOW.astimezone(timezone(timedelta(hours=5))), id=uuid.UUID(int=2**128 - 1))
-    query = events_query(RequestFactory().get("/", {"cursor": cursor.encoded()}), now=NOW)
+    query = events_query(RequestFactory().get("/", {"cursor": cursor.encode()}), now=NOW)
     assert query.cursor == Cursor(at=NOW, id=cursor.id)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from usage.reconcile import Difference
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 class Command(AnsweringCommand):
@@ -21,33 +21,33 @@ class Command(AnsweringCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--repair", action="store_true", help="set the totals that differ right")
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         comparison = repair() if options["repair"] else compare()
         self._differences = comparison.differences
         found = len(comparison.differences)
-        answer = {
+        result = {
             "events": comparison.events,
             "totals": comparison.scopes,
             "differing": 0 if options["repair"] else found,
             "repaired": found if options["repair"] else 0,
         }
-        if answer["differing"]:
-            raise Found(_line(comparison.differences), answer=answer)
-        return answer
+        if result["differing"]:
+            raise Found(_summary_line(comparison.differences), answer=result)
+        return result
 
-    def told(self, answer: Mapping[str, Any]) -> str:
+    def render_text(self, result: Mapping[str, Any]) -> str:
         """A line for each difference."""
-        if answer["differing"]:
+        if result["differing"]:
             return "\n".join(map(str, self._differences))
         repaired = [f"repaired {difference}" for difference in self._differences]
         return "\n".join(
-            [*repaired, f"{answer['totals']} totals are what {answer['events']} events add up to"]
+            [*repaired, f"{result['totals']} totals are what {result['events']} events add up to"]
         )
 
 
-def _line(differences: Sequence[Difference]) -> str:
-    named = [str(difference) for difference in differences[:MOST_NAMED]]
-    if len(differences) > MOST_NAMED:
-        named.append(f"and {len(differences) - MOST_NAMED} more")
+def _summary_line(differences: Sequence[Difference]) -> str:
+    named = [str(difference) for difference in differences[:MAX_NAMED]]
+    if len(differences) > MAX_NAMED:
+        named.append(f"and {len(differences) - MAX_NAMED} more")
     verb = "total differs" if len(differences) == 1 else "totals differ"
     return f"{len(differences)} {verb}: {' | '.join(named)}"

@@ -12,10 +12,10 @@ import openai.types as openai_types
 import pytest
 
 from batches.dialects import CHAT, MESSAGES
-from batches.dialects.chat import shown_batch
+from batches.dialects.chat import batch_object
 from batches.models import Batch
 from batches.results.status import BatchStatus
-from tests.support.calls.request_contexts import asked
+from tests.support.calls.request_contexts import request_context
 from usage.totals import Total
 
 AT = datetime(2026, 10, 21, 9, 14, 3, 512_999, tzinfo=UTC)
@@ -35,7 +35,7 @@ def ended(**counts: int) -> dict[str, Any]:
 
 
 def message_batch(**fields: Any) -> dict[str, Any]:
-    answer = MESSAGES.shown(batch(**fields), asked())
+    answer = MESSAGES.render_status(batch(**fields), request_context())
     assert isinstance(answer.body, bytes)
     value: dict[str, Any] = json.loads(answer.body)
     anthropic_types.MessageBatch.model_validate(value, strict=False)
@@ -52,13 +52,13 @@ def chat_batch(
         waiting={},
         usage=Total(currency="USD", tokens=tokens or {}),
     )
-    value = shown_batch(snapshot, asked())
+    value = batch_object(snapshot, request_context())
     openai_types.Batch.model_validate(value, strict=True)
     return value
 
 
 def test_a_message_batch_has_ten_keys_from_the_first_answer_on() -> None:
-    status, body = MESSAGES.created(batch())
+    status, body = MESSAGES.render_created(batch())
     assert status == 200
     assert json.loads(body) == {
         "id": "msgbatch_0192d1e57a3b7c4d8e5f0123456789ab",
@@ -98,7 +98,7 @@ def test_an_ended_message_batch_has_its_counts_and_a_link() -> None:
 
 
 def test_a_chat_batch_has_all_keys_of_openais_and_ours_from_the_first_answer_on() -> None:
-    status, body = CHAT.created(batch())
+    status, body = CHAT.render_created(batch())
     assert status == 200
     found = json.loads(body)
     assert set(found) >= set(openai_types.Batch.model_fields)
@@ -195,11 +195,11 @@ def test_a_chat_batchs_usage_is_openais_sum() -> None:
 
 
 def test_deleting_is_answered_in_each_collections_words() -> None:
-    assert json.loads(b"".join([MESSAGES.deleted(batch()).body])) == {  # type: ignore[list-item]
+    assert json.loads(b"".join([MESSAGES.render_deleted(batch()).body])) == {  # type: ignore[list-item]
         "id": "msgbatch_0192d1e57a3b7c4d8e5f0123456789ab",
         "type": "message_batch_deleted",
     }
-    assert json.loads(b"".join([CHAT.deleted(batch()).body])) == {  # type: ignore[list-item]
+    assert json.loads(b"".join([CHAT.render_deleted(batch()).body])) == {  # type: ignore[list-item]
         "id": "batch_0192d1e57a3b7c4d8e5f0123456789ab",
         "object": "batch",
         "deleted": True,

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.dialects import CHAT, MESSAGES
-from batches.dialects.body_parser import SURELY_FEW, read_wire
-from batches.dialects.detection import detected
+from batches.dialects.body_parser import MAX_UNCHECKED_COMMAS, parse_body
+from batches.dialects.detection import detect_dialect
 from relaybatch.http.errors import ApiError, InvalidRequest, TooLarge
-from tests.support.calls.request_contexts import asked
+from tests.support.calls.request_contexts import request_context
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,10 +33,10 @@ def body(*items: bytes, more: bytes = b"") -> bytes:
 
 
 def read(dialect: Dialect, raw: bytes, headers: Mapping[str, str] | None = None) -> Submission:
-    wire = read_wire(bytearray(raw))
+    wire = parse_body(bytearray(raw))
     if dialect is CHAT:
-        assert detected(wire) is CHAT
-    return dialect.submission(wire, asked(headers=headers))
+        assert detect_dialect(wire) is CHAT
+    return dialect.parse_submission(wire, request_context(headers=headers))
 
 
 def refusal(dialect: Dialect, raw: bytes) -> ApiError:
@@ -155,7 +155,7 @@ def test_missing_members_alone_are_missing_fields(dialect: Dialect) -> None:
 )
 def test_requests_are_a_list_with_something_in_it(dialect: Dialect, raw: bytes, code: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        dialect.submission(read_wire(raw), asked())
+        dialect.parse_submission(parse_body(raw), request_context())
     assert (refused.value.code, refused.value.param) == (code, "requests")
 
 
@@ -192,15 +192,15 @@ def test_more_items_than_allowed_are_refused_with_the_limit(dialect: Dialect, se
 def test_a_list_of_a_million_little_things_is_refused_before_each_is_looked_at(
     dialect: Dialect, element: bytes, param: str, words: str
 ) -> None:
-    wire = read_wire(body(*[element] * (SURELY_FEW + 2)))
+    wire = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
     with pytest.raises(InvalidRequest, match=words) as refused:
-        dialect.submission(wire, asked())
+        dialect.parse_submission(wire, request_context())
     assert refused.value.param == param
 
 
 @BOTH
 def test_many_commas_in_few_items_are_fine(dialect: Dialect) -> None:
-    numbers = b'{"model":"m","n":[' + b",".join([b"1"] * SURELY_FEW) + b"]}"
+    numbers = b'{"model":"m","n":[' + b",".join([b"1"] * MAX_UNCHECKED_COMMAS) + b"]}"
     with_limit = body(item("a", numbers[:90_000].rpartition(b",")[0] + b"]}"), *map(item, "bcdefg"))
     assert len(read(dialect, with_limit).requests) == 7
 

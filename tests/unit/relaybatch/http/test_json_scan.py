@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from batches.dialects.body_parser import cut_requests, read_wire
+from batches.dialects.body_parser import parse_body, split_requests
 from relaybatch.http.errors import InvalidRequest
 from relaybatch.http.json_scan import MAX_DEPTH, is_too_deep
 
@@ -15,7 +15,7 @@ def submission(item: bytes) -> bytearray:
 
 def refusal(body: bytes | bytearray) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as refused:
-        read_wire(bytearray(body))
+        parse_body(bytearray(body))
     assert refused.value.code == "invalid_json"
     return refused.value
 
@@ -38,7 +38,7 @@ def test_half_of_a_surrogate_pair_is_refused_naming_the_item(half: bytes, rest: 
 @pytest.mark.parametrize("text", [rb"\ud83d\ude00", rb"\\ud800", rb"\u0000", "😀\u2028\u2029\u0085".encode()])
 def test_whole_pairs_and_other_escapes_are_fine(text: bytes) -> None:
     item = b'{"model":"m","t":"' + text + b'"}'
-    assert bytes(cut_requests(read_wire(submission(item)), at_most=9)[1]) == item
+    assert bytes(split_requests(parse_body(submission(item)), max_items=9)[1]) == item
 
 
 @pytest.mark.parametrize("wrong", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f"])
@@ -60,7 +60,7 @@ def test_utf16_is_named_for_what_it_is() -> None:
 
 
 def test_a_byte_order_mark_is_skipped() -> None:
-    assert read_wire(bytearray(b'\xef\xbb\xbf{"shape":"openai"}')).has("shape")
+    assert parse_body(bytearray(b'\xef\xbb\xbf{"shape":"openai"}')).has("shape")
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,13 @@ def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> No
     fine, deep = (
         b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}" for levels in (200, 20_000)
     )
-    assert len(cut_requests(read_wire(submission(fine)), at_most=9)) == 2
+    assert len(split_requests(parse_body(submission(fine)), max_items=9)) == 2
     assert "nested too deep" in refusal(submission(deep)).message
 
 
 def test_as_many_levels_as_are_said_are_read() -> None:
     text = b'{"x":' + b"[" * (MAX_DEPTH - 1) + b"]" * (MAX_DEPTH - 1) + b',"requests":[{"model":"m"}]}'
-    assert len(cut_requests(read_wire(text), at_most=9)) == 1
+    assert len(split_requests(parse_body(text), max_items=9)) == 1
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 1 << 20])
@@ -131,7 +131,7 @@ def test_depth_is_counted_to_the_level() -> None:
 
 
 def test_null_counts_as_absent() -> None:
-    wire = read_wire(bytearray(b'{"shape":null,"requests":[],"metadata":{}}'))
+    wire = parse_body(bytearray(b'{"shape":null,"requests":[],"metadata":{}}'))
     assert [name for name in ("shape", "requests", "metadata", "max_attempts") if wire.has(name)] == [
         "requests",
         "metadata",
@@ -148,4 +148,4 @@ def test_null_counts_as_absent() -> None:
     ],
 )
 def test_items_are_cut_out_byte_for_byte(item: bytes) -> None:
-    assert bytes(cut_requests(read_wire(submission(item)), at_most=9)[1]) == item
+    assert bytes(split_requests(parse_body(submission(item)), max_items=9)[1]) == item

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from batches.dialects import RELAY
-from batches.dialects.body_parser import SURELY_FEW, read_wire
-from batches.dialects.detection import detected
-from batches.dialects.results.json_lines import one_line
+from batches.dialects.body_parser import MAX_UNCHECKED_COMMAS, parse_body
+from batches.dialects.detection import detect_dialect
+from batches.dialects.results.json_lines import to_single_line
 from relaybatch.http.errors import InvalidRequest
-from tests.support.calls.request_contexts import asked
+from tests.support.calls.request_contexts import request_context
 
 if TYPE_CHECKING:
     from pytest_django import Settings
@@ -26,8 +26,8 @@ def body(*items: bytes, **members: Any) -> bytes:
 
 
 def read(raw: bytes) -> Submission:
-    wire = read_wire(bytearray(raw))
-    return detected(wire).submission(wire, asked())
+    wire = parse_body(bytearray(raw))
+    return detect_dialect(wire).parse_submission(wire, request_context())
 
 
 def refusal(raw: bytes) -> InvalidRequest:
@@ -39,7 +39,7 @@ def refusal(raw: bytes) -> InvalidRequest:
 @pytest.mark.parametrize(("shape", "kept"), [("anthropic", True), ("openai", False)])
 def test_the_version_headers_of_an_anthropic_submission_alone_go_upstream(shape: str, kept: bool) -> None:
     headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "a-1", "user-agent": "x"}
-    submission = RELAY.submission(read_wire(body(ITEM, shape=shape)), asked(headers=headers))
+    submission = RELAY.parse_submission(parse_body(body(ITEM, shape=shape)), request_context(headers=headers))
     del headers["user-agent"]
     assert submission.upstream_headers == (headers if kept else {})
 
@@ -190,7 +190,7 @@ def test_members_of_the_upstreams_own_may_have_any_name() -> None:
 
 def test_every_bad_item_is_named_in_a_long_list_too() -> None:
     good = b'{"model":"m","n":[' + b",".join([b"1"] * 30) + b"]}"
-    items = [good] * (SURELY_FEW // 20)
+    items = [good] * (MAX_UNCHECKED_COMMAS // 20)
     items[5] = items[7] = b"null"
     items[9] = b'{"n":[1,2]}'
     message = refusal(body(*items, shape="openai")).message
@@ -270,4 +270,4 @@ def test_relays_limit_for_a_body_is_the_general_one(settings: Settings) -> None:
     ],
 )
 def test_json_becomes_one_ascii_line_of_the_same_value(text: bytes, line: bytes) -> None:
-    assert b"".join(one_line(text)) == line
+    assert b"".join(to_single_line(text)) == line

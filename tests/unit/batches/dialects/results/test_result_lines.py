@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from batches.dialects.results.result_lines import result_line
-from batches.dialects.results.upstream_message import MESSAGE_CHARACTERS
+from batches.dialects.results.result_lines import render_result_line
+from batches.dialects.results.upstream_message import MAX_MESSAGE_CHARACTERS
 from batches.results.results import Result, ResultRow
 
 ITEM_ID = uuid.UUID("0192d1e5-7a3b-7c4d-8e5f-0123456789ab")
@@ -41,7 +41,7 @@ def upstream_said(body: bytes, status: int = 400) -> Result:
 
 
 def shown(found: Result, *, nested: bool = True) -> dict[str, Any]:
-    line = b"".join(result_line(found, nested=nested))
+    line = b"".join(render_result_line(found, nested=nested))
     assert line.endswith(b"\n")
     assert line.isascii()
     assert len(line.splitlines()) == 1
@@ -59,7 +59,7 @@ def test_a_success_holds_the_answer_token_for_token() -> None:
     answer = (
         '{\r\n "n":1.0, "big":1180591620717411303424,\n"t":"\u2028\u0085😀\\u0000\\ud800", "n":1e3}'.encode()
     )
-    line = b"".join(result_line(result("completed", answer), nested=True))
+    line = b"".join(render_result_line(result("completed", answer), nested=True))
     assert line == (
         b'{"custom_id":"a","result":{"type":"succeeded","message":'
         rb'{   "n":1.0, "big":1180591620717411303424, "t":"\u2028\u0085\ud83d\ude00\u0000\ud800", "n":1e3}'
@@ -373,4 +373,4 @@ def test_a_page_of_a_gateway_that_failed_is_put_into_our_words(body: bytes, mess
 
 def test_an_upstreams_words_are_bounded() -> None:
     body = json.dumps({"error": {"message": "x" * 4000}}).encode()
-    assert error_of(upstream_said(body))["message"] == "x" * MESSAGE_CHARACTERS
+    assert error_of(upstream_said(body))["message"] == "x" * MAX_MESSAGE_CHARACTERS
