@@ -33,7 +33,7 @@ from relaybatch.http.json_scan import too_deep
 from relaybatch.http.public_url import public_origin
 from relaybatch.http.query_params import Parameters
 from relaybatch.http.request_body import LARGEST_SELECTION_BYTES, body_too_large, read_body
-from routing.credentials.credential import require_creation
+from routing.credentials.credential import check_may_create
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -142,17 +142,17 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
         """
         key, count = _idempotency_key(request), parse_resend_count(request.headers)
         if key is None and not count:
-            require_creation(self._credential)
+            check_may_create(self._credential)
         body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large_error)
         if key is None:
             keyless_request = self._keyless_request(body, count=count)
             with deduplicate(keyless_request):
-                require_creation(self._credential)
+                check_may_create(self._credential)
                 yield body, keyless_request
         else:
             idempotency = _idempotency(key, path=request.path_info, body=body)
             raise_if_replayed(self._credential.owner, idempotency)
-            require_creation(self._credential)
+            check_may_create(self._credential)
             yield body, idempotency
 
     def _keyless_request(self, body: memoryview, *, count: int) -> KeylessRequest:

@@ -11,14 +11,14 @@ from django.db import connection
 
 from bench.figures import Figure, require
 from bench.measurements import commands
-from routing.credentials.recheck import Allowance, forget, recheck
-from routing.gate.admission import Passage
-from routing.gate.breaker_signals import GOOD
+from routing.credentials.recheck import Allowance, clear_cache, recheck
+from routing.gate.admission import Admission
+from routing.gate.breaker_signals import OK
 from routing.gate.plan import encode_plan
 from routing.gate.redis import client
 from routing.meters import METERS
 from routing.resolution.host_call import HostCall
-from routing.resolution.route import Choice, Rule, UsableKey
+from routing.resolution.route import RouteBinding, Rule, UsableKey
 from routing.upstream.call import Caller, Tokens
 from usage.included_usage import allowance_failure
 from usage.ledger import SHARDS, month_scope
@@ -66,7 +66,7 @@ def _database_figures(caller: Caller) -> list[Figure]:
         bare = _microseconds(lambda: cursor.execute("SELECT 1"))
 
     def read_anew() -> None:
-        forget()
+        clear_cache()
         recheck(caller)
 
     allowed = partial(allowance_failure, project_id=caller.project_id, allowance=Allowance(nanos=10**18))
@@ -93,10 +93,10 @@ def _figure(name: str, keys: int, rules: tuple[Rule, ...], *, ping: float) -> Fi
     choice = _choice(name, keys, rules)
 
     def call() -> None:
-        passage = Passage(rules=rules, deadline=time.monotonic() + 60)
-        passage.enter(choice)
-        passage.verdict, passage.sent = GOOD, True
-        passage.leave(_USED)
+        passage = Admission(rules=rules, deadline=time.monotonic() + 60)
+        passage.acquire(choice)
+        passage.signal, passage.sent = OK, True
+        passage.release(_USED)
 
     call()
     before = commands(client())
@@ -117,14 +117,14 @@ def _microseconds(do: Callable[[], object]) -> float:
     return statistics.median(took) * 1e6
 
 
-def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> Choice:
+def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> RouteBinding:
     keys = tuple(
         UsableKey(id=f"{name} {number}", name="", secret=f"{name} {number}") for number in range(count)
     )
     plan = encode_plan(policy=name, host="bench", selection="round-robin", rules=rules, keys=keys)
     call = HostCall(url="", auth="bearer")
-    return Choice(
-        host="bench", call=call, adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
+    return RouteBinding(
+        host="bench", host_call=call, adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
     )
 
 

@@ -9,7 +9,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, connection
 
 from routing.secrets.encryption import MasterKeyMalformed, SecretError, check_master_key
-from routing.secrets.reencrypt import unreadable
+from routing.secrets.reencrypt import find_unreadable_secrets
 
 
 def check_stored_secrets(**_: Any) -> list[CheckMessage]:
@@ -26,7 +26,7 @@ def check_stored_secrets(**_: Any) -> list[CheckMessage]:
         pass
     return [
         Error(f"{name}: {problem}", hint="Set RELAY_MASTER_KEY as before.", id="routing.E002")
-        for name, problem in _unreadable()
+        for name, problem in _unreadable_secrets()
     ]
 
 
@@ -38,8 +38,8 @@ def require_readable_secrets() -> None:
         raise ImproperlyConfigured("; ".join(message.msg for message in found))
 
 
-def _unreadable() -> list[tuple[str, str]]:
+def _unreadable_secrets() -> list[tuple[str, str]]:
     try:
-        return list(unreadable())
+        return list(find_unreadable_secrets())
     except DatabaseError:
         return []

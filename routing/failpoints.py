@@ -32,13 +32,13 @@ POINTS = (
     "in_publish",
 )
 
-_FORM = re.compile(
+_PATTERN = re.compile(
     rf"(?P<point>{'|'.join(POINTS)}):(?P<action>kill|stop|sleep=(?P<seconds>\d+(\.\d+)?))(@(?P<nth>[1-9]\d*))?"
 )
 
 
 @dataclass(slots=True)
-class Fault:
+class Failpoint:
     """`nth`: which time the point is reached counts; None is every time."""
 
     action: str
@@ -46,7 +46,7 @@ class Fault:
     nth: int | None = None
     _reached: itertools.count[int] = field(default_factory=lambda: itertools.count(1), repr=False)
 
-    def strike(self) -> None:
+    def trigger(self) -> None:
         if self.nth is not None and next(self._reached) != self.nth:
             return
         if self.action == "kill":
@@ -58,27 +58,27 @@ class Fault:
             time.sleep(self.seconds)
 
 
-def parse(text: str) -> dict[str, Fault]:
+def parse_failpoints(text: str) -> dict[str, Failpoint]:
     """The faults by point. A word that means nothing stops the start: a test must not pass because of a typo."""
-    return dict(_parsed(word.strip()) for word in text.split(",") if word.strip())
+    return dict(_parse_one(word.strip()) for word in text.split(",") if word.strip())
 
 
-def _parsed(word: str) -> tuple[str, Fault]:
-    match = _FORM.fullmatch(word)
+def _parse_one(word: str) -> tuple[str, Failpoint]:
+    match = _PATTERN.fullmatch(word)
     if match is None:
         raise ImproperlyConfigured(
             f"RELAY_FAULT: expected point:action by commas, with a point of {', '.join(POINTS)} "
             "and an action of kill, stop, sleep=SECONDS, each also with @N"
         )
     nth = int(match["nth"]) if match["nth"] else None
-    return match["point"], Fault(match["action"].partition("=")[0], float(match["seconds"] or 0), nth)
+    return match["point"], Failpoint(match["action"].partition("=")[0], float(match["seconds"] or 0), nth)
 
 
-_faults = parse(os.environ.get("RELAY_FAULT", ""))
+_failpoints = parse_failpoints(os.environ.get("RELAY_FAULT", ""))
 
 
-def reach(point: str) -> None:
+def failpoint(point: str) -> None:
     """Called where `point` is. Does nothing unless RELAY_FAULT names it."""
-    fault = _faults.get(point)
+    fault = _failpoints.get(point)
     if fault is not None:
-        fault.strike()
+        fault.trigger()

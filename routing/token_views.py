@@ -14,8 +14,14 @@ from relaybatch.db.clock import database_now
 from relaybatch.http.api_view import WrongMethodsFirst
 from relaybatch.http.errors import Forbidden, InvalidRequest, Unavailable
 from routing import openapi
-from routing.credentials.session_authentication import LoggedIn, read_body
-from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint, revoke_token, revoke_tokens_of
+from routing.credentials.session_authentication import SessionLoginAuthentication, read_body
+from routing.credentials.tokens import (
+    DEFAULT_TTL_SECONDS,
+    TokenDenied,
+    mint_token,
+    revoke_all_tokens,
+    revoke_token,
+)
 from routing.durations import parse_duration
 from routing.secrets.encryption import SecretError
 
@@ -43,7 +49,7 @@ class RevokeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TokenMint(WrongMethodsFirst):
-    authentication_classes = [LoggedIn]
+    authentication_classes = [SessionLoginAuthentication]
 
     @openapi.MINT
     def post(self, request: Request) -> Response:
@@ -51,19 +57,19 @@ class TokenMint(WrongMethodsFirst):
         mint_request = _parse_body(request, MintRequest)
         project = _own_project(user, mint_request.project)
         try:
-            minted = mint(
+            minted = mint_token(
                 user, project=project, ttl_seconds=_ttl_seconds(mint_request.ttl), now=database_now()
             )
-        except TokenRefused as refused:
+        except TokenDenied as refused:
             raise InvalidRequest(str(refused)) from refused
         except SecretError as error:
             logger.exception("no token can be signed")
             raise Unavailable("no token can be signed now: an operator has to mend the master key") from error
-        return Response(minted.as_answer() | {"project": project.name}, headers={"Cache-Control": "no-store"})
+        return Response(minted.as_json() | {"project": project.name}, headers={"Cache-Control": "no-store"})
 
 
 class TokenRevoke(WrongMethodsFirst):
-    authentication_classes = [LoggedIn]
+    authentication_classes = [SessionLoginAuthentication]
 
     @openapi.REVOKE
     def post(self, request: Request) -> Response:
@@ -72,7 +78,7 @@ class TokenRevoke(WrongMethodsFirst):
         if isinstance(revoke_request.jti, uuid.UUID):
             revoked = revoke_token(jti=revoke_request.jti, user=user, now=database_now())
         else:
-            revoked = revoke_tokens_of(user, now=database_now())
+            revoked = revoke_all_tokens(user, now=database_now())
         return Response({"revoked": revoked})
 
 

@@ -16,12 +16,12 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer(Generic[V]):
-    began_at: float
+class _Entry(Generic[V]):
+    started_at: float
     future: Future[V] = field(default_factory=Future)
 
 
-class Fresh(Generic[K, V]):
+class TtlCache(Generic[K, V]):
     """A cache whose answers are at most `seconds` old, counted from before their load began.
 
     Threads that ask for one key at the same time share one load. "Not there" (None) is an answer too; an
@@ -35,46 +35,46 @@ class Fresh(Generic[K, V]):
         self._size = size
         self._clock = clock
         self._lock = threading.Lock()
-        self._answers: dict[K, _Answer[V]] = {}
+        self._entries: dict[K, _Entry[V]] = {}
 
     def get(self, key: K, load: Callable[[], V]) -> V:
-        asked_at = self._clock()
+        requested_at = self._clock()
         while True:
-            answer, mine = self._join(key, asked_at)
-            if mine:
-                return self._load(key, answer, load)
-            value = answer.future.result()
-            if self._usable(answer, asked_at):
+            entry, is_loader = self._get_or_start(key, requested_at)
+            if is_loader:
+                return self._load(key, entry, load)
+            value = entry.future.result()
+            if self._is_fresh(entry, requested_at):
                 return value
 
     def clear(self) -> None:
         with self._lock:
-            self._answers.clear()
+            self._entries.clear()
 
-    def _join(self, key: K, asked_at: float) -> tuple[_Answer[V], bool]:
+    def _get_or_start(self, key: K, requested_at: float) -> tuple[_Entry[V], bool]:
         with self._lock:
-            answer: _Answer[V] | None = self._answers.get(key)
-            if answer is not None and (not answer.future.done() or self._usable(answer, asked_at)):
-                return answer, False
-            answer = _Answer(self._clock())
-            self._answers.pop(key, None)
-            self._answers[key] = answer
-            if len(self._answers) > self._size:
-                del self._answers[next(iter(self._answers))]
-            return answer, True
+            entry: _Entry[V] | None = self._entries.get(key)
+            if entry is not None and (not entry.future.done() or self._is_fresh(entry, requested_at)):
+                return entry, False
+            entry = _Entry(self._clock())
+            self._entries.pop(key, None)
+            self._entries[key] = entry
+            if len(self._entries) > self._size:
+                del self._entries[next(iter(self._entries))]
+            return entry, True
 
-    def _usable(self, answer: _Answer[V], asked_at: float) -> bool:
+    def _is_fresh(self, entry: _Entry[V], requested_at: float) -> bool:
         # A slow load that began after the question is as good as one's own, however long it took.
-        return answer.began_at >= asked_at or self._clock() - answer.began_at < self._seconds
+        return entry.started_at >= requested_at or self._clock() - entry.started_at < self._seconds
 
-    def _load(self, key: K, answer: _Answer[V], load: Callable[[], V]) -> V:
+    def _load(self, key: K, entry: _Entry[V], load: Callable[[], V]) -> V:
         try:
             value = load()
         except BaseException as error:
             with self._lock:
-                if self._answers.get(key) is answer:
-                    del self._answers[key]
-            answer.future.set_exception(error)
+                if self._entries.get(key) is entry:
+                    del self._entries[key]
+            entry.future.set_exception(error)
             raise
-        answer.future.set_result(value)
+        entry.future.set_result(value)
         return value

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
 from relaybatch.http.api_view import WrongMethodsFirst
-from routing.resolution.available_models import reachable_models
+from routing.resolution.available_models import available_models
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -25,7 +25,7 @@ class ModelList(WrongMethodsFirst):
     @extend_schema(responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         credential = cast("Credential", request.auth)
-        models = reachable_models(credential.policy_id) if credential.policy_id else []
+        models = available_models(credential.policy_id) if credential.policy_id else []
         return Response({"object": "list", "data": [_model_json(model) for model in models]})
 
 

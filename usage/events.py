@@ -9,7 +9,7 @@ from django.conf import settings
 
 from relaybatch.ids import uuid7
 from routing.meters import METERS
-from routing.resolution.model_names import printable
+from routing.resolution.model_names import printable_name
 from routing.upstream.call import Tokens
 from usage.pricing import price
 
@@ -171,5 +171,5 @@ def _pricing_name(prices: PriceList | None) -> str:
 def _name_columns(target: Target) -> dict[str, Any]:
     """A caller may ask for a model by any text, also by one that a row cannot hold."""
     names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
-    requested = {"requested_model": printable(target.requested_model)}
+    requested = {"requested_model": printable_name(target.requested_model)}
     return requested | {name: getattr(target, name) for name in names}

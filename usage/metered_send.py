@@ -11,7 +11,7 @@ from usage.events import draft_event
 from usage.included_usage import allowance_failure
 
 if TYPE_CHECKING:
-    from routing.credentials.recheck import Standing
+    from routing.credentials.recheck import CallerSnapshot
     from routing.upstream.call import Call, Outcome
     from routing.upstream.failures import Failure
     from usage.events import Attempt, EventDraft
@@ -25,13 +25,13 @@ class Metered:
     event: EventDraft
 
 
-def metered_send(*, call: Call, caller_snapshot: Standing, attempt: Attempt, started: float) -> Metered:
+def metered_send(*, call: Call, caller_snapshot: CallerSnapshot, attempt: Attempt, started: float) -> Metered:
     """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance has ended.
 
     `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
     only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
     """
-    outcome = send(call, refusal=lambda: _precheck(call, caller_snapshot))
+    outcome = send(call, precheck=lambda: _precheck(call, caller_snapshot))
     target = replace(
         outcome.target,
         policy=caller_snapshot.policy,
@@ -44,5 +44,5 @@ def metered_send(*, call: Call, caller_snapshot: Standing, attempt: Attempt, sta
     return Metered(outcome=outcome, event=event)
 
 
-def _precheck(call: Call, caller_snapshot: Standing) -> Failure | None:
+def _precheck(call: Call, caller_snapshot: CallerSnapshot) -> Failure | None:
     return allowance_failure(project_id=call.caller.project_id, allowance=caller_snapshot.allowance)

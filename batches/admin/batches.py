@@ -26,7 +26,7 @@ from relaybatch.admin.cells import two_lines
 from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.errors import ApiError
-from routing.money import shown_amount
+from routing.money import format_amount
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -231,7 +231,7 @@ class BatchPage(LargeListPage):
     @admin.display(description="cost")
     def cost(self, batch: Batch) -> str:
         total = shown(batch).snapshot.usage
-        words = f"{shown_amount(total.cost_nanos)} {total.currency}"
+        words = f"{format_amount(total.cost_nanos)} {total.currency}"
         return f"{words}, {total.unpriced:,} unpriced" if total.unpriced else words
 
     @admin.display(description="tokens")

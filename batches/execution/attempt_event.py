@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from batches.execution.retry_policy import settle_failure
 from relaybatch.db.clock import database_now
-from routing.credentials.recheck import names_of
+from routing.credentials.recheck import caller_snapshot
 from routing.upstream.call import Caller, Outcome, Target
 from routing.upstream.failures import Failure
 from usage.events import Attempt, EventDraft, draft_event
@@ -32,7 +32,7 @@ def attempt_info(claim: Claim) -> Attempt:
 
 def event_without_send(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
     """The event of an attempt that ended outside `metered_send`: refused before it, or lost with its worker."""
-    names = names_of(claim.caller)
+    names = caller_snapshot(claim.caller)
     target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
     outcome = Outcome(target=target, failure=failure, sent=sent)
     return draft_event(

@@ -19,7 +19,7 @@ from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadW
 from batches.publishing.policy_pauses import end_breaker_pause, limit_concurrency, pause_policy
 from relaybatch.db.outage import retry_during_outage
 from routing.credentials.recheck import recheck
-from routing.failpoints import reach
+from routing.failpoints import failpoint
 from routing.upstream.call import Call
 from routing.upstream.failures import CallFailed, Failure
 from usage.metered_send import metered_send
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
-    from routing.upstream.call import Line, Outcome
+    from routing.upstream.call import AbortHandle, Outcome
     from usage.events import EventDraft
 
 logger = logging.getLogger(__name__)
@@ -49,7 +49,7 @@ def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | Non
         claim = retry_during_outage(lambda: _claim(item_id, in_flight)) if is_reserved else None
         if claim is None:
             return None
-        reach("after_claim")
+        failpoint("after_claim")
         return _execute(claim, in_flight)
 
 
@@ -62,9 +62,9 @@ def _claim(item_id: uuid.UUID, in_flight: InFlightItems) -> Claim | None:
 def _execute(claim: Claim, in_flight: InFlightItems) -> Claim | None:
     with in_flight.track(claim) as abort_handle:
         settlement = _attempt_safely(claim, abort_handle)
-    reach("before_settle")
+    failpoint("before_settle")
     settled = retry_during_outage(lambda: settle_with_fallbacks(claim, settlement))
-    reach("after_settle")
+    failpoint("after_settle")
     retry_during_outage(lambda: _update_policy_pause(claim, settlement))
     _log(claim, settlement, settled=settled)
     return None if settlement.at_once else claim
@@ -79,7 +79,7 @@ def _update_policy_pause(claim: Claim, settlement: Settlement) -> None:
         end_breaker_pause(claim.policy_id)
 
 
-def _attempt_safely(claim: Claim, abort_handle: Line) -> Settlement:
+def _attempt_safely(claim: Claim, abort_handle: AbortHandle) -> Settlement:
     """An error of our own must not leave the item running for ever: it ends as a lost worker's, and is told."""
     try:
         return retry_during_outage(lambda: _attempt(claim, abort_handle))
@@ -88,7 +88,7 @@ def _attempt_safely(claim: Claim, abort_handle: Line) -> Settlement:
         return retry_during_outage(lambda: worker_lost_settlement(claim))
 
 
-def _attempt(claim: Claim, abort_handle: Line) -> Settlement:
+def _attempt(claim: Claim, abort_handle: AbortHandle) -> Settlement:
     """Raises the database's errors, and only while nothing has been sent: it may then be called again."""
     started = time.monotonic()
     if claim.cancelled:
@@ -108,7 +108,7 @@ def _attempt(claim: Claim, abort_handle: Line) -> Settlement:
 def _settlement(claim: Claim, outcome: Outcome, event: EventDraft) -> Settlement:
     if outcome.postponement:
         return settle_postponed(claim, outcome, event)
-    if outcome.key_refused:
+    if outcome.host_key_rejected:
         return settle_key_rejected(claim, outcome, event)
     if outcome.failure is None:
         return _complete(claim, outcome.body, event)
@@ -124,14 +124,14 @@ def _rejected(claim: Claim, failure: Failure, started: float) -> Settlement:
     )
 
 
-def _build_call(claim: Claim, body: bytes, abort_handle: Line) -> Call:
+def _build_call(claim: Claim, body: bytes, abort_handle: AbortHandle) -> Call:
     return Call(
         caller=claim.caller,
         adapter=claim.shape,
         body=body,
         idempotency_key=str(claim.item_id),
         timeout_seconds=settings.RELAY_BATCH_ITEM_TIMEOUT_S,
-        line=abort_handle,
+        abort_handle=abort_handle,
         headers=claim.upstream_headers,
     )
 

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routing.upstream.call import Line
+from routing.upstream.call import AbortHandle
 
 if TYPE_CHECKING:
     import uuid
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class InFlightItem:
     claim: Claim
-    abort_handle: Line
+    abort_handle: AbortHandle
 
 
 class InFlightItems:
@@ -55,8 +55,8 @@ class InFlightItems:
             return set(self._reserved)
 
     @contextlib.contextmanager
-    def track(self, claim: Claim) -> Iterator[Line]:
-        item = InFlightItem(claim, Line())
+    def track(self, claim: Claim) -> Iterator[AbortHandle]:
+        item = InFlightItem(claim, AbortHandle())
         with self._lock:
             self._tracked[claim.item_id] = item
         try:
@@ -72,13 +72,13 @@ class InFlightItems:
     def abort_overdue(self) -> None:
         for item in self.tracked():
             if item.abort_handle.deadline is not None and time.monotonic() >= item.abort_handle.deadline:
-                item.abort_handle.cut("timeout")
+                item.abort_handle.abort("timeout")
 
     def abort(self, item_ids: set[uuid.UUID], reason: str) -> None:
         for item in self.tracked():
             if item.claim.item_id in item_ids:
-                item.abort_handle.cut(reason)
+                item.abort_handle.abort(reason)
 
     def abort_all(self, reason: str) -> None:
         for item in self.tracked():
-            item.abort_handle.cut(reason)
+            item.abort_handle.abort(reason)

@@ -50,10 +50,10 @@ def settle_failure(claim: Claim, failure: Failure, event: EventDraft | None) -> 
 
 def settle_key_rejected(claim: Claim, outcome: Outcome, event: EventDraft | None) -> Settlement:
     """Our host key was refused: the item waits as before a gate whose keys are closed, though with an event."""
-    key_refused, failure = outcome.key_refused, outcome.failure
+    key_refused, failure = outcome.host_key_rejected, outcome.failure
     if key_refused is None or failure is None:
         raise ValueError("no host key was refused")
-    may_wait = key_refused.others or claim.on_rate_limit == Batch.RateLimitMode.WAIT
+    may_wait = key_refused.has_other_keys or claim.on_rate_limit == Batch.RateLimitMode.WAIT
     if not may_wait or (failure.upstream_status == 403 and claim.excused_403 >= MAX_EXCUSED_403S):
         return settle_failure(claim, failure, event)
     return Settlement(
@@ -75,7 +75,7 @@ def settle_postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -
         return replace(
             give_back(reason=postponement.reason, seconds=postponement.seconds),
             pause_seconds=_pause_seconds(postponement),
-            at_once=postponement.at_once,
+            at_once=postponement.concurrency_limit,
         )
     return settle_failure(claim, failure, event)
 

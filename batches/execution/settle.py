@@ -14,7 +14,7 @@ from django.db import connection, transaction
 from batches.completion.batch_end import LOCK_SHARED, end_if_complete, lock_exclusive, lock_key
 from batches.models import ItemState
 from relaybatch.db.pipeline import execute_under_lock
-from routing.failpoints import reach
+from routing.failpoints import failpoint
 from routing.upstream.failures import Failure
 from usage.ledger import event_ctes, parameters, record
 from usage.models import UsageEvent
@@ -127,7 +127,7 @@ def _finish_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:
         with connection.cursor() as cursor:
             cursor.execute(_FINISH, _parameters(claim, settlement))
             settled = bool(cursor.fetchone() == (1,))
-        reach("while_settling")
+        failpoint("while_settling")
         if settled:
             end_if_complete(claim.batch_id)
     return settled

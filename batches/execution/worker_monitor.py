@@ -20,8 +20,8 @@ from relaybatch.db.connection import lend_connection
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, stop_retrying
 from relaybatch.ids import uuid7
-from routing.gate.liveness import presence
-from routing.transport.idle_connections import IDLE
+from routing.gate.liveness import liveness
+from routing.transport.idle_connections import IDLE_CONNECTIONS
 
 if TYPE_CHECKING:
     import uuid
@@ -92,12 +92,12 @@ class WorkerMonitor:
 
     def _poll(self) -> None:
         self.items.abort_overdue()
-        IDLE.close_aged()
+        IDLE_CONNECTIONS.close_expired()
         if self._grace_deadline is not None and time.monotonic() >= self._grace_deadline:
             self.items.abort_all("worker_stopped")
             stop_retrying()
         try:
-            presence.beat()
+            liveness.heartbeat()
         finally:
             # Whatever is wrong with the beat, the row is renewed: else this process would count as lost.
             self._poll_database()

@@ -20,7 +20,7 @@ from batches.publishing.publisher_thread import PublisherThread
 from batches.submission.owner_quota import LOCK_OWNER
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.pipeline import execute_under_lock
-from routing.failpoints import reach
+from routing.failpoints import failpoint
 
 if TYPE_CHECKING:
     import uuid
@@ -98,7 +98,7 @@ def publish_due(owner_id: int) -> int:
         "lost": settings.RELAY_WORKER_LOST_S,
     }
     marked = execute_under_lock(LOCK_OWNER, owner_id, _MARK_DUE, values, prepare=False)
-    reach("in_publish")
+    failpoint("in_publish")
     return _send([row[0] for row in marked])
 
 

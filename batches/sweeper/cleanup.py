@@ -17,7 +17,7 @@ from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_st
 from batches.sweeper.sweep import end_complete_batches
 from relaybatch.db.clock import database_now
 from relaybatch.db.isolation import run_isolated
-from routing.credentials.tokens import forget_expired
+from routing.credentials.tokens import delete_expired_tokens
 from usage.totals import delete_batch_total
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _discard_orphan(store: BatchPayloads, batch_id: uuid.UUID) -> None:
 
 
 def delete_expired_tokens() -> None:
-    forget_expired(now=database_now())
+    delete_expired_tokens(now=database_now())
 
 
 def delete_lost_workers() -> None:

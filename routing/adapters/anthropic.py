@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from routing.adapters.shape import (
     MAX_COUNT,
     Adapter,
-    always_under,
-    believable,
-    count,
-    mapping,
-    part,
-    renamed,
+    as_count,
+    as_mapping,
+    as_part,
+    if_countable,
+    join_full_path,
+    rename_model,
 )
 from routing.upstream.call import Tokens
 
@@ -30,22 +30,22 @@ def headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:
 
 def usage(reported: Any) -> Tokens | None:
     """`input_tokens` leaves out what was read from and written to the cache."""
-    counts = mapping(reported)
-    prompt, completion = count(counts.get("input_tokens")), count(counts.get("output_tokens"))
+    counts = as_mapping(reported)
+    prompt, completion = as_count(counts.get("input_tokens")), as_count(counts.get("output_tokens"))
     if prompt is None or completion is None:
         return None
-    parts = mapping(counts.get("cache_creation"))
-    short = part(parts.get("ephemeral_5m_input_tokens"), of=MAX_COUNT)
-    long = part(parts.get("ephemeral_1h_input_tokens"), of=MAX_COUNT)
-    written = count(counts.get("cache_creation_input_tokens"))
+    parts = as_mapping(counts.get("cache_creation"))
+    short = as_part(parts.get("ephemeral_5m_input_tokens"), of=MAX_COUNT)
+    long = as_part(parts.get("ephemeral_1h_input_tokens"), of=MAX_COUNT)
+    written = as_count(counts.get("cache_creation_input_tokens"))
     if written is None:
         written = min(short + long, MAX_COUNT)
     short = min(short, written)
-    return believable(
+    return if_countable(
         Tokens(
             input=prompt,
             output=completion,
-            cache_read=part(counts.get("cache_read_input_tokens"), of=MAX_COUNT),
+            cache_read=as_part(counts.get("cache_read_input_tokens"), of=MAX_COUNT),
             cache_write=written,
             cache_write_5m=short,
             cache_write_1h=min(long, written - short),
@@ -55,9 +55,9 @@ def usage(reported: Any) -> Tokens | None:
 
 ADAPTER = Adapter(
     name="anthropic",
-    path=always_under("/v1/messages"),
+    path=join_full_path("/v1/messages"),
     headers=headers,
-    body=renamed,
+    body=rename_model,
     usage=usage,
     meters=METERS,
     answer_fields=frozenset({"content"}),

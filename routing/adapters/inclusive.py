@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from routing.adapters.shape import believable, count, part
+from routing.adapters.shape import as_count, as_part, if_countable
 from routing.upstream.call import Tokens
 
 METERS = frozenset({"input", "cache_read", "cache_write", "output", "reasoning"})
@@ -28,11 +28,11 @@ class InclusiveCounts:
 
 def inclusive_tokens(counts: InclusiveCounts) -> Tokens | None:
     """None where no bigint holds the sum."""
-    read = part(counts.cached, of=counts.prompt)
-    written = part(counts.written, of=counts.prompt - read)
-    reasoning = count(counts.reasoning) or 0
-    output = counts.completion + (reasoning if _lies_outside(counts, reasoning) else 0)
-    return believable(
+    read = as_part(counts.cached, of=counts.prompt)
+    written = as_part(counts.written, of=counts.prompt - read)
+    reasoning = as_count(counts.reasoning) or 0
+    output = counts.completion + (reasoning if _is_reasoning_outside(counts, reasoning) else 0)
+    return if_countable(
         Tokens(
             input=counts.prompt - read - written,
             cache_read=read,
@@ -43,7 +43,7 @@ def inclusive_tokens(counts: InclusiveCounts) -> Tokens | None:
     )
 
 
-def _lies_outside(counts: InclusiveCounts, reasoning: int) -> bool:
+def _is_reasoning_outside(counts: InclusiveCounts, reasoning: int) -> bool:
     """xAI and Gemini leave reasoning out of the completion, others have it inside: the total alone tells them apart.
 
     https://docs.x.ai/developers/rate-limits, https://ai.google.dev/gemini-api/docs/openai

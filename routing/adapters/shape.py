@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from routing.upstream.json_members import with_model
+from routing.upstream.json_members import replace_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -49,7 +49,7 @@ class Adapter:
     auth: str = "bearer"
 
 
-def under(path: str) -> Callable[[str], str]:
+def join_path(path: str) -> Callable[[str], str]:
     """The whole path below a base URL that has none; a base URL with a path is given only what follows `/v1`."""
     rest = path.removeprefix("/v1")
 
@@ -63,7 +63,7 @@ def under(path: str) -> Callable[[str], str]:
     return url
 
 
-def always_under(path: str) -> Callable[[str], str]:
+def join_full_path(path: str) -> Callable[[str], str]:
     """The whole path below any base URL; one that ends in `/v1` is not given a second."""
 
     def url(base_url: str) -> str:
@@ -81,32 +81,32 @@ def _path_of(base_url: str) -> str:
     return slash + path
 
 
-def none_of_its_own(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
+def no_headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
     return {}
 
 
-def renamed(body: bytes, *, model: str, upstream_name: str) -> bytes:
+def rename_model(body: bytes, *, model: str, upstream_name: str) -> bytes:
     """Byte for byte, but for the model's name where the upstream has another one."""
-    return body if model == upstream_name else with_model(body, upstream_name)
+    return body if model == upstream_name else replace_model(body, upstream_name)
 
 
-def mapping(value: Any) -> dict[str, Any]:
+def as_mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def count(value: Any) -> int | None:
+def as_count(value: Any) -> int | None:
     """A whole number that can be one of tokens; None for everything else that JSON can hold."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
         return value
     return None
 
 
-def part(value: Any, *, of: int) -> int:
+def as_part(value: Any, *, of: int) -> int:
     """A detail of a count. Vendors leave it out or write null: 0. It is never more than its whole."""
-    return min(count(value) or 0, of)
+    return min(as_count(value) or 0, of)
 
 
-def believable(tokens: Tokens) -> Tokens | None:
+def if_countable(tokens: Tokens) -> Tokens | None:
     """None where no bigint holds the sum: what is counted is also added up."""
     total = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
     return tokens if total <= MAX_COUNT else None

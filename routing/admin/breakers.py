@@ -12,8 +12,8 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from routing.admin.named_rows import NamedPage
-from routing.gate.breakers import reset, states
-from routing.gate.redis import RedisAway
+from routing.gate.breakers import breaker_states, reset_breaker
+from routing.gate.redis import RedisUnavailable
 from routing.models import HostKey
 from routing.secrets.encryption import SecretError
 
@@ -50,8 +50,8 @@ class BreakersPage(NamedPage):
 
     def _states(self, request: HttpRequest, host_keys: list[HostKey]) -> list[Any]:
         try:
-            return list(states(host_keys))
-        except RedisAway:
+            return list(breaker_states(host_keys))
+        except RedisUnavailable:
             messages.error(request, "Redis does not answer, and it alone knows the breakers.")
             return []
 
@@ -62,8 +62,8 @@ class BreakersPage(NamedPage):
         if not self.has_change_permission(request, host_key):
             raise PermissionDenied
         try:
-            reset(host_key)
-        except (RedisAway, SecretError):
+            reset_breaker(host_key)
+        except (RedisUnavailable, SecretError):
             messages.error(request, f"The breaker of {host_key} could not be reset.")
         else:
             self.log_change(request, host_key, "Reset the breaker.")

@@ -14,7 +14,7 @@ from routing.admin.catalog_forms import CheckedForm
 from routing.admin.named_rows import NamedPage
 from routing.catalog.validators import nanos
 from routing.models import Project, ServiceAccount, Team, User
-from routing.money import shown_amount
+from routing.money import format_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,7 +56,7 @@ class ProjectForm(CheckedForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.included_nanos is not None:
-            self.initial["included_amount"] = shown_amount(self.instance.included_nanos)
+            self.initial["included_amount"] = format_amount(self.instance.included_nanos)
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
         amount = values["included_amount"]
@@ -87,7 +87,7 @@ class ProjectPage(NamedPage):
     def included_amount(self, project: Project) -> str:
         if project.included_nanos is None:
             return "no limit"
-        return f"{shown_amount(project.included_nanos)} {project.included_currency}"
+        return f"{format_amount(project.included_nanos)} {project.included_currency}"
 
 
 class ServiceAccountForm(CheckedForm):

@@ -16,7 +16,7 @@ from routing.admin.named_rows import NamedPage, RowsInline
 from routing.admin.price_gaps import WarnsOfPriceGaps
 from routing.catalog.validators import nanos
 from routing.models import Alias, Binding, Model, Pricing, Provider, Rate
-from routing.money import shown_amount
+from routing.money import format_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -135,7 +135,7 @@ class RateForm(AnyModelForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         if self.instance.pk:
-            self.initial["per_million"] = shown_amount(self.instance.rate_nanos)
+            self.initial["per_million"] = format_amount(self.instance.rate_nanos)
 
     def clean_per_million(self) -> str:
         written = str(self.cleaned_data["per_million"])
@@ -161,7 +161,7 @@ class RateInline(RowsInline):
 
     def per_million(self, rate: Rate) -> str:
         """For those who only look; others see the form's field."""
-        return shown_amount(rate.rate_nanos)
+        return format_amount(rate.rate_nanos)
 
 
 class PricingForm(CheckedForm):

@@ -14,7 +14,7 @@ from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of,
 from routing.catalog.validators import base_url
 from routing.models import Host, HostHeader
 from routing.secrets.encryption import SecretError
-from routing.upstream.headers import AUTH_WORDS, holds_credentials
+from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ class QueryField(forms.CharField):
 
 def _written_auth(auth: str) -> Any:
     """As the file would say it."""
-    return {"header": auth} if auth and auth not in AUTH_WORDS else auth or None
+    return {"header": auth} if auth and auth not in AUTH_SCHEMES else auth or None
 
 
 class HostForm(CheckedForm):
@@ -62,7 +62,7 @@ class HostForm(CheckedForm):
     auth = forms.CharField(
         max_length=200,
         required=False,
-        help_text=f"How a host key is sent: {', '.join(AUTH_WORDS)}, or the name of another header. "
+        help_text=f"How a host key is sent: {', '.join(AUTH_SCHEMES)}, or the name of another header. "
         "Left empty, as the adapter of the binding does.",
     )
 
@@ -107,7 +107,7 @@ class HostHeaderForm(AnyModelForm):
 
     def clean(self) -> dict[str, Any]:
         values: dict[str, Any] = super().clean() or {}
-        if values.get("text") and holds_credentials(values.get("name", "key")):
+        if values.get("text") and is_credential_header(values.get("name", "key")):
             self._hide_text(values)
         given = [name for name in ("text", "secret", "env_name", "file_path") if values.get(name)]
         if len(given) > 1:

@@ -16,7 +16,7 @@ from relaybatch.admin.filters import TextFilter
 from relaybatch.admin.pages import Page
 from relaybatch.admin.typed import AnyModelForm
 from routing.admin.key_actions import ACTIONS, ActionForm
-from routing.credentials.relay_keys import PREFIX_LENGTH, KeyRefused, create_key
+from routing.credentials.relay_keys import SHOWN_PREFIX_LENGTH, RelayKeyError, create_key
 from routing.models import RelayKey
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class PrefixFilter(TextFilter):
 
     def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         """A whole value pasted here is cut before it is looked for."""
-        return rows.filter(prefix__startswith=value.rstrip("…")[:PREFIX_LENGTH])
+        return rows.filter(prefix__startswith=value.rstrip("…")[:SHOWN_PREFIX_LENGTH])
 
 
 @admin.register(RelayKey)
@@ -132,7 +132,7 @@ class RelayKeyPage(Page):
         if request.method == "POST" and form.is_valid():
             try:
                 issued = action.run(key, form.cleaned_data)
-            except KeyRefused as refusal:
+            except RelayKeyError as refusal:
                 form.add_error(None, str(refusal))
             else:
                 return self._done(request, key, action.done, issued)

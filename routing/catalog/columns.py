@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from routing.secrets.encryption import SecretError, SecretUnreadable, decrypt, encrypt
+from routing.secrets.encryption import SecretDecryptError, SecretError, decrypt, encrypt
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -99,7 +99,7 @@ class Secret(Column):
             return (value is None) != (sealed is None)
         try:
             return decrypt(bytes(sealed)) != str(value).encode()
-        except SecretUnreadable:
+        except SecretDecryptError:
             return True
 
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
@@ -210,7 +210,7 @@ class SealedChildren(Children):
         try:
             return name, None if sealed is None else decrypt(bytes(sealed)).decode()
         except (SecretError, UnicodeDecodeError):
-            return name, SecretUnreadable
+            return name, SecretDecryptError
 
     def _child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
         child = Children._child(self, row, record, rows, position=position)

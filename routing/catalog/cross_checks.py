@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from routing.catalog.problems import Problem, shown
 from routing.models import Binding, Host, HostKey
-from routing.upstream.headers import NO_AUTH, authenticating_names
-from routing.upstream.url import check_name_fits
+from routing.upstream.headers import NO_AUTH, auth_header_names
+from routing.upstream.url import check_upstream_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _name_problems(bound: _Bound, host: _Host | None) -> Iterator[Problem]:
     if host is None or place is None:
         return
     try:
-        check_name_fits(host.base_url, upstream_name=bound.upstream_name)
+        check_upstream_name(host.base_url, upstream_name=bound.upstream_name)
     except ValueError as problem:
         yield place.problem(f"model {shown(bound.model)} on host {shown(bound.host)}: {problem}")
 
@@ -89,7 +89,7 @@ def _key_problems(key: _Keyless, host: _Host | None) -> Iterator[Problem]:
 
 def _header_problems(host: Wanted) -> Iterator[Problem]:
     """With the adapters to decide, the host gets no header of any of them: bindings come and go."""
-    taken = authenticating_names(host.values["auth"] or "")
+    taken = auth_header_names(host.values["auth"] or "")
     for header in host.values["headers"] or ():
         if header["name"].lower() in taken:
             words = f"{shown(header['name'])} holds the host key: auth says which header does"

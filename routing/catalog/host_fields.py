@@ -11,12 +11,12 @@ from routing.catalog.document import line_of
 from routing.catalog.fields import Field, Reading
 from routing.catalog.parsers import record, text
 from routing.catalog.problems import Wrong, shown
-from routing.upstream.headers import AUTH_WORDS, holds_credentials
+from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-_AUTH_FORM = f"expected one of {', '.join(AUTH_WORDS)}, or {{header: name}}"
+_AUTH_FORM = f"expected one of {', '.join(AUTH_SCHEMES)}, or {{header: name}}"
 _EMPTY = {"text": "", "env_name": "", "file_path": "", "secret": None}
 
 
@@ -55,7 +55,7 @@ def auth(node: yaml.Node, path: str, reading: Reading) -> str:
     """A word, or the name of the header that holds the secret."""
     if isinstance(node, yaml.MappingNode):
         return str(_AUTH_HEADER(node, path, reading)["header"])
-    if not isinstance(node, yaml.ScalarNode) or node.value not in AUTH_WORDS:
+    if not isinstance(node, yaml.ScalarNode) or node.value not in AUTH_SCHEMES:
         raise Wrong(_AUTH_FORM)
     return str(node.value)
 
@@ -79,7 +79,7 @@ def _value(name: str, node: yaml.Node, path: str, reading: Reading) -> dict[str,
         found = reading.attempt(_SECRET_HEADER, node, path) or {}
         return {**_EMPTY, "secret": found.get("secret"), **(found.get("place") or {})}
     plain = reading.attempt(text(validators.header_value), node, path)
-    return {**_EMPTY, "secret" if holds_credentials(name) else "text": plain}
+    return {**_EMPTY, "secret" if is_credential_header(name) else "text": plain}
 
 
 def _entries(

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from routing.secrets.reserved_env_vars import is_own_name
-from routing.secrets.secret_files import checked_path
-from routing.upstream.headers import checked_auth_header, checked_header_name, checked_header_value
-from routing.upstream.url import checked_base_url
+from routing.secrets.reserved_env_vars import is_reserved
+from routing.secrets.secret_files import validate_path
+from routing.upstream.headers import validate_auth_header, validate_header_name, validate_header_value
+from routing.upstream.url import validate_base_url
 
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
@@ -52,19 +52,19 @@ def username(text: str) -> str:
 
 def base_url(text: str) -> str:
     """Without the slashes at its end."""
-    return checked_base_url(text)
+    return validate_base_url(text)
 
 
 def environment_name(text: str) -> str:
     if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,199}", text):
         raise ValueError("expected the name of an environment variable, as OPENAI_API_KEY")
-    if is_own_name(text):
+    if is_reserved(text):
         raise ValueError("expected the variable of an upstream's key: this one is the deployment's own")
     return text
 
 
 def file_path(text: str) -> str:
-    return checked_path(text)
+    return validate_path(text)
 
 
 def query_name(text: str) -> str:
@@ -81,15 +81,15 @@ def query_text(text: str) -> str:
 
 
 def header_name(text: str) -> str:
-    return checked_header_name(text)
+    return validate_header_name(text)
 
 
 def auth_header(text: str) -> str:
-    return checked_auth_header(text)
+    return validate_auth_header(text)
 
 
 def header_value(text: str) -> str:
-    return checked_header_value(text)
+    return validate_header_value(text)
 
 
 def secret(text: str) -> str:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from relaybatch.db.clock import database_now
 from relaybatch.http.errors import Forbidden, Unauthenticated
-from routing.credentials.queries import key_rows, token_rows
-from routing.credentials.relay_keys import hash_of
-from routing.credentials.tokens import TokenInvalid, verify
+from routing.credentials.queries import find_key, find_token
+from routing.credentials.relay_keys import hash_value
+from routing.credentials.tokens import InvalidToken, verify_token
 
 if TYPE_CHECKING:
     import uuid
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from routing.credentials.queries import CallerRow
 
-REFUSALS = {
+DENIAL_MESSAGES = {
     "no_policy": "this credential has no policy: ask an operator for one",
     "policy_disabled": "the policy of this credential is disabled",
     "project_disabled": "the project of this credential is disabled",
@@ -42,7 +42,7 @@ class Credential:
     policy_id: uuid.UUID | None
     project_id: uuid.UUID | None
     team_id: uuid.UUID | None
-    refusal: str = ""
+    denial_code: str = ""
 
     @property
     def is_authenticated(self) -> bool:
@@ -63,10 +63,10 @@ def is_token(value: str) -> bool:
     return value.startswith("ey") and value.count(".") == 2
 
 
-def require_creation(credential: Credential) -> None:
+def check_may_create(credential: Credential) -> None:
     """Before anything is created. Raises Forbidden with the credential's refusal as its code."""
-    if credential.refusal:
-        raise Forbidden(REFUSALS[credential.refusal], code=credential.refusal)
+    if credential.denial_code:
+        raise Forbidden(DENIAL_MESSAGES[credential.denial_code], code=credential.denial_code)
 
 
 def unknown_credential() -> Unauthenticated:
@@ -74,38 +74,38 @@ def unknown_credential() -> Unauthenticated:
 
 
 def _by_relay_key(value: str, *, now: datetime | None) -> Credential:
-    key_hash = hash_of(value)
-    rows = key_rows(key_hash)
+    key_hash = hash_value(value)
+    rows = find_key(key_hash)
     if rows is None:
         raise unknown_credential()
     key_id, state, caller = rows
-    _require_no_fault(state.fault(key_hash=key_hash, now=now or caller.at))
+    _raise_if_invalid(state.invalid_reason(key_hash=key_hash, now=now or caller.read_at))
     return _credential(caller, owner=key_hash, kind="key", identifier=key_id)
 
 
 def _by_token(value: str, *, now: datetime | None) -> Credential:
     try:
-        claims = verify(value)
-    except TokenInvalid:
+        claims = verify_token(value)
+    except InvalidToken:
         raise unknown_credential() from None
-    rows = token_rows(claims.jti)
+    rows = find_token(claims.jti)
     if rows is None:
         # Rows of expired tokens are removed after a while, and with a user all of theirs.
-        _require_no_fault("expired" if claims.exp <= (now or database_now()).timestamp() else "")
+        _raise_if_invalid("expired" if claims.exp <= (now or database_now()).timestamp() else "")
         raise unknown_credential()
     state, caller = rows
-    _require_no_fault(state.fault(now=now or caller.at))
+    _raise_if_invalid(state.invalid_reason(now=now or caller.read_at))
     credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
     if caller.project_id is None:  # it is gone
-        refusal = credential.refusal or "project_disabled"
-        return replace(credential, project_id=claims.prj, refusal=refusal)
+        denial_code = credential.denial_code or "project_disabled"
+        return replace(credential, project_id=claims.prj, refusal=denial_code)
     return credential
 
 
-def _require_no_fault(fault: str) -> None:
-    if fault:
-        words = "has been rotated out" if fault == "rotated" else f"is {fault}"
-        raise Unauthenticated(f"the credential {words}", code=f"credential_{fault}")
+def _raise_if_invalid(reason: str) -> None:
+    if reason:
+        message = "has been rotated out" if reason == "rotated" else f"is {reason}"
+        raise Unauthenticated(f"the credential {message}", code=f"credential_{reason}")
 
 
 def _credential(caller: CallerRow, *, owner: str, kind: str, identifier: uuid.UUID) -> Credential:
@@ -118,11 +118,11 @@ def _credential(caller: CallerRow, *, owner: str, kind: str, identifier: uuid.UU
         policy_id=caller.policy_id,
         project_id=caller.project_id,
         team_id=caller.team_id,
-        refusal=_refusal(caller),
+        denial_code=_denial_code(caller),
     )
 
 
-def _refusal(caller: CallerRow) -> str:
+def _denial_code(caller: CallerRow) -> str:
     if not caller.principal_enabled:
         return "principal_disabled"
     if caller.project_enabled is False:

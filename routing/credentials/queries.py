@@ -34,54 +34,54 @@ class CallerRow:
     project_id: uuid.UUID | None
     project_enabled: bool | None
     team_id: uuid.UUID | None
-    at: datetime
+    read_at: datetime
 
 
-_CALLER = """policy.id, policy.enabled, project.id, project.enabled AND team.enabled, project.team_id,
+_CALLER_COLUMNS = """policy.id, policy.enabled, project.id, project.enabled AND team.enabled, project.team_id,
        clock_timestamp()"""
-_TEAM = "LEFT JOIN routing_team AS team ON team.id = project.team_id"
+_JOIN_TEAM = "LEFT JOIN routing_team AS team ON team.id = project.team_id"
 # A key's own policy goes before its principal's. A key belongs to a service account or to a user.
-BY_KEY: LiteralString = f"""
+KEY_QUERY: LiteralString = f"""
 SELECT key.id, key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
        CASE WHEN account.id IS NULL THEN 'user' ELSE 'serviceaccount' END,
        COALESCE(account.id::text, person.id::text), COALESCE(account.enabled, person.is_active),
-       {_CALLER}
+       {_CALLER_COLUMNS}
   FROM routing_relaykey AS key
   LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
   LEFT JOIN routing_user AS person ON person.id = key.user_id
   LEFT JOIN routing_policy AS policy ON policy.id = COALESCE(key.policy_id, account.policy_id, person.policy_id)
   LEFT JOIN routing_project AS project ON project.id = COALESCE(account.project_id, person.project_id)
-  {_TEAM}
+  {_JOIN_TEAM}
  WHERE key.key_hash = %(hash)s OR (key.previous_key_hash = %(hash)s AND key.previous_key_hash <> '')
 """
 # A token is of the project that it names, which may be gone, and of the policy that its user has now.
-_BY_TOKEN: LiteralString = f"""
+_TOKEN_QUERY: LiteralString = f"""
 SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
        'user', person.id::text, person.is_active,
-       {_CALLER}
+       {_CALLER_COLUMNS}
   FROM routing_inferencetoken AS token
   JOIN routing_user AS person ON person.id = token.user_id
   LEFT JOIN routing_policy AS policy ON policy.id = person.policy_id
   LEFT JOIN routing_project AS project ON project.id = token.project_id
-  {_TEAM}
+  {_JOIN_TEAM}
  WHERE token.jti = %(jti)s
 """
 # Of each statement, the columns before the caller's.
 _KEY_COLUMNS, _TOKEN_COLUMNS = 7, 4
 
 
-def key_rows(key_hash: str) -> tuple[uuid.UUID, KeyState, CallerRow] | None:
+def find_key(key_hash: str) -> tuple[uuid.UUID, KeyState, CallerRow] | None:
     """The key whose value, or value before the last rotation, has this hash: its id, its state, and who calls."""
-    row = _one(BY_KEY, {"hash": key_hash})
+    row = _fetch_one(KEY_QUERY, {"hash": key_hash})
     return row and (row[0], KeyState(*row[1:_KEY_COLUMNS]), CallerRow(*row[_KEY_COLUMNS:]))
 
 
-def token_rows(jti: uuid.UUID) -> tuple[TokenState, CallerRow] | None:
-    row = _one(_BY_TOKEN, {"jti": jti})
+def find_token(jti: uuid.UUID) -> tuple[TokenState, CallerRow] | None:
+    row = _fetch_one(_TOKEN_QUERY, {"jti": jti})
     return row and (TokenState(*row[:_TOKEN_COLUMNS]), CallerRow(*row[_TOKEN_COLUMNS:]))
 
 
-def _one(statement: LiteralString, parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
+def _fetch_one(statement: LiteralString, parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
     with connection.cursor() as cursor:
         cursor.execute(statement, parameters)
         row: tuple[Any, ...] | None = cursor.fetchone()

@@ -9,7 +9,7 @@ from django.db import connection
 from django.utils import timezone
 
 from routing.credentials.validity import KeyState, TokenState
-from routing.ttl_cache import Fresh
+from routing.ttl_cache import TtlCache
 from routing.upstream.failures import CallFailed, Failure
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Allowance:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class CallerSnapshot:
     """Names for the usage event, as they are now; empty where there is none. And the project's allowance."""
 
     policy: str
@@ -38,7 +38,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _CallerRows:
     """What one query found; None where a row is gone (or was never asked for).
 
     `clock_ahead`: how far the database's clock is ahead of this machine's.
@@ -58,11 +58,11 @@ class _Rows:
     clock_ahead: timedelta
 
 
-_Key = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
-_rows: Fresh[_Key, _Rows] = Fresh(seconds=0.5)
+_CacheKey = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
+_cache: TtlCache[_CacheKey, _CallerRows] = TtlCache(seconds=0.5)
 
 # The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
-_SURROUNDINGS = """
+_POLICY_AND_PROJECT = """
        policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
        project.included_nanos, project.unpriced_closes, clock_timestamp()
   FROM (VALUES (1)) AS always
@@ -74,7 +74,7 @@ _KEY_QUERY = f"""
 SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
        COALESCE(account.id::text, person.id::text) IS NOT NULL,
        COALESCE(account.enabled, person.is_active, false),
-{_SURROUNDINGS}
+{_POLICY_AND_PROJECT}
   LEFT JOIN routing_relaykey AS key ON key.id = %(credential)s
   LEFT JOIN routing_serviceaccount AS account ON account.id = key.service_account_id
   LEFT JOIN routing_user AS person ON person.id = key.user_id
@@ -82,7 +82,7 @@ SELECT key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_k
 _TOKEN_QUERY = f"""
 SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
        person.id IS NOT NULL, COALESCE(person.is_active, false),
-{_SURROUNDINGS}
+{_POLICY_AND_PROJECT}
   LEFT JOIN routing_user AS person ON person.id = %(principal)s
   LEFT JOIN routing_inferencetoken AS token ON token.jti = %(credential)s AND token.user_id = person.id
 """
@@ -90,63 +90,63 @@ SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
 _KEY_COLUMNS, _TOKEN_COLUMNS = 6, 4
 
 
-def recheck(caller: Caller, *, now: datetime | None = None) -> Standing:
+def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
     """Raises CallFailed with why the caller may no longer make this call.
 
     Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call, by the database's.
     """
-    rows = _rows.get(_cache_key(caller), lambda: _load(caller))
+    rows = _cache.get(_cache_key(caller), lambda: _load(caller))
     _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
     if not rows.principal_enabled:
-        raise _failed("principal_disabled", "the principal (service account or user) is disabled")
+        raise _call_failed("principal_disabled", "the principal (service account or user) is disabled")
     _check_project(rows, caller)
     _check_policy(rows)
-    return _standing(rows)
+    return _snapshot(rows)
 
 
-def names_of(caller: Caller) -> Standing:
+def caller_snapshot(caller: Caller) -> CallerSnapshot:
     """The names as they are now, whether or not the caller may still call."""
-    return _standing(_rows.get(_cache_key(caller), lambda: _load(caller)))
+    return _snapshot(_cache.get(_cache_key(caller), lambda: _load(caller)))
 
 
-def forget() -> None:
+def clear_cache() -> None:
     """Drop what is kept, so that the next answer is read from the rows."""
-    _rows.clear()
+    _cache.clear()
 
 
-def _check_credential(rows: _Rows, caller: Caller, *, now: datetime) -> None:
+def _check_credential(rows: _CallerRows, caller: Caller, *, now: datetime) -> None:
     match rows.credential:
         case KeyState() as key:
-            fault = key.fault(key_hash=caller.owner, now=now)
+            reason = key.invalid_reason(key_hash=caller.owner, now=now)
         case TokenState() as token:
-            fault = token.fault(now=now)
+            reason = token.invalid_reason(now=now)
         case None if caller.credential_kind == "token" and rows.principal_exists:
             # A token's row is removed some time after it has expired, and only then.
-            fault = "expired"
+            reason = "expired"
         case None:
-            raise _failed("credential_deleted", "the credential that asked for this no longer exists")
-    if fault:
-        words = "was rotated out" if fault == "rotated" else f"is {fault}"
-        raise _failed(f"credential_{fault}", f"the credential that asked for this {words}")
+            raise _call_failed("credential_deleted", "the credential that asked for this no longer exists")
+    if reason:
+        message = "was rotated out" if reason == "rotated" else f"is {reason}"
+        raise _call_failed(f"credential_{reason}", f"the credential that asked for this {message}")
 
 
-def _check_project(rows: _Rows, caller: Caller) -> None:
+def _check_project(rows: _CallerRows, caller: Caller) -> None:
     if caller.project_id is not None and not rows.project_enabled:
-        raise _failed(
+        raise _call_failed(
             "project_disabled", "the project is disabled" if rows.project else "the project is gone"
         )
     if caller.team_id is not None and not rows.team_enabled:
-        raise _failed("project_disabled", "the team of the project is disabled or gone")
+        raise _call_failed("project_disabled", "the team of the project is disabled or gone")
 
 
-def _check_policy(rows: _Rows) -> None:
+def _check_policy(rows: _CallerRows) -> None:
     if rows.policy is None:
-        raise _failed("policy_deleted", "the policy that this was accepted under no longer exists")
+        raise _call_failed("policy_deleted", "the policy that this was accepted under no longer exists")
     if not rows.policy_enabled:
-        raise _failed("policy_disabled", f"the policy {rows.policy} is disabled")
+        raise _call_failed("policy_disabled", f"the policy {rows.policy} is disabled")
 
 
-def _cache_key(caller: Caller) -> _Key:
+def _cache_key(caller: Caller) -> _CacheKey:
     return (
         f"{caller.credential_kind}:{caller.credential_id}",
         caller.policy_id,
@@ -155,8 +155,8 @@ def _cache_key(caller: Caller) -> _Key:
     )
 
 
-def _standing(rows: _Rows) -> Standing:
-    return Standing(
+def _snapshot(rows: _CallerRows) -> CallerSnapshot:
+    return CallerSnapshot(
         policy=rows.policy or "",
         project=rows.project or "",
         team=rows.team or "",
@@ -164,13 +164,13 @@ def _standing(rows: _Rows) -> Standing:
     )
 
 
-def _allowance(rows: _Rows) -> Allowance | None:
+def _allowance(rows: _CallerRows) -> Allowance | None:
     if rows.included_nanos is None:
         return None
     return Allowance(nanos=rows.included_nanos, unpriced_closes=bool(rows.unpriced_closes))
 
 
-def _load(caller: Caller) -> _Rows:
+def _load(caller: Caller) -> _CallerRows:
     is_token = caller.credential_kind == "token"
     with connection.cursor() as cursor:
         cursor.execute(
@@ -187,7 +187,7 @@ def _load(caller: Caller) -> _Rows:
         row = cursor.fetchone()
     columns = _TOKEN_COLUMNS if is_token else _KEY_COLUMNS
     *found, database_now = row[columns:]
-    return _Rows(_state(row[:columns], is_token=is_token), *[*found, database_now - timezone.now()])
+    return _CallerRows(_state(row[:columns], is_token=is_token), *[*found, database_now - timezone.now()])
 
 
 def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState | None:
@@ -197,5 +197,5 @@ def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState
     return None if columns[3] is None else KeyState(*columns)
 
 
-def _failed(code: str, message: str) -> CallFailed:
+def _call_failed(code: str, message: str) -> CallFailed:
     return CallFailed(Failure(code=code, message=message))

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
     from routing.models import Policy
 
-VALUE_START = "sk-rb-"
-PREFIX_LENGTH = len(VALUE_START) + 6
+VALUE_PREFIX = "sk-rb-"
+SHOWN_PREFIX_LENGTH = len(VALUE_PREFIX) + 6
 MAX_GRACE_SECONDS = 366 * 86_400
 
 
-class KeyRefused(Exception):  # noqa: N818 -- one sentence for the operator
+class RelayKeyError(Exception):
     """The key does not exist, or is past what was asked for."""
 
 
@@ -39,13 +39,13 @@ def create_key(
     *, principal: ServiceAccount | User, policy: Policy | None = None, expires_at: datetime | None = None
 ) -> IssuedKey:
     """A new key of a service account or a user; without a policy of its own it has its principal's."""
-    value = new_value()
+    value = generate_value()
     key = RelayKey.objects.create(
         service_account=principal if isinstance(principal, ServiceAccount) else None,
         user=principal if isinstance(principal, User) else None,
         policy=policy,
-        key_hash=hash_of(value),
-        prefix=value[:PREFIX_LENGTH],
+        key_hash=hash_value(value),
+        prefix=value[:SHOWN_PREFIX_LENGTH],
         expires_at=expires_at,
     )
     return IssuedKey(id=key.id, prefix=key.prefix, value=value)
@@ -56,51 +56,51 @@ def rotate_key(*, key_id: uuid.UUID, grace_seconds: int = 0, now: datetime) -> I
 
     What an older value submitted stays its own: only that value can read it. Raises KeyRefused.
     """
-    value = new_value()
+    value = generate_value()
     rotated = RelayKey.objects.filter(id=key_id, revoked_at=None).update(
         previous_key_hash=F("key_hash"),
         grace_until=now + timedelta(seconds=grace_seconds),
-        key_hash=hash_of(value),
-        prefix=value[:PREFIX_LENGTH],
+        key_hash=hash_value(value),
+        prefix=value[:SHOWN_PREFIX_LENGTH],
     )
     if not rotated:
-        raise _refusal(key_id)
-    return IssuedKey(id=key_id, prefix=value[:PREFIX_LENGTH], value=value)
+        raise _key_error(key_id)
+    return IssuedKey(id=key_id, prefix=value[:SHOWN_PREFIX_LENGTH], value=value)
 
 
 def revoke_key(*, key_id: uuid.UUID, now: datetime) -> None:
     """For good. Again: nothing changes, the first moment stays. Raises KeyRefused."""
     if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(revoked_at=now):
-        _require(key_id)
+        _require_exists(key_id)
 
 
 def disable_key(*, key_id: uuid.UUID) -> None:
     """Until it is enabled again. Raises KeyRefused."""
     if not RelayKey.objects.filter(id=key_id).update(enabled=False):
-        raise _refusal(key_id)
+        raise _key_error(key_id)
 
 
 def enable_key(*, key_id: uuid.UUID) -> None:
     """Raises KeyRefused for a revoked key too: it would not work."""
     if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(enabled=True):
-        raise _refusal(key_id)
+        raise _key_error(key_id)
 
 
-def hash_of(value: str) -> str:
+def hash_value(value: str) -> str:
     """SHA-256 in hex. No salt: the value has 384 random bits, and the hash is what it is looked up by."""
     return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
 
 
-def new_value() -> str:
-    return VALUE_START + base64.urlsafe_b64encode(secrets.token_bytes(48)).decode()
+def generate_value() -> str:
+    return VALUE_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(48)).decode()
 
 
-def _require(key_id: uuid.UUID) -> None:
+def _require_exists(key_id: uuid.UUID) -> None:
     if not RelayKey.objects.filter(id=key_id).exists():
-        raise _refusal(key_id)
+        raise _key_error(key_id)
 
 
-def _refusal(key_id: uuid.UUID) -> KeyRefused:
+def _key_error(key_id: uuid.UUID) -> RelayKeyError:
     if RelayKey.objects.filter(id=key_id).exists():
-        return KeyRefused(f"key {key_id} is revoked: create another")
-    return KeyRefused(f"no key {key_id}")
+        return RelayKeyError(f"key {key_id} is revoked: create another")
+    return RelayKeyError(f"no key {key_id}")

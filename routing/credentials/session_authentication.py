@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from rest_framework.request import Request
 
-MOST_BODY_BYTES = 10_000
+MAX_BODY_BYTES = 10_000
 
 
-class LoggedIn(SessionAuthentication):
+class SessionLoginAuthentication(SessionAuthentication):
     """401 without a session, whatever other credential there is; 403 without the CSRF token that goes with it."""
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, None]:
@@ -45,8 +45,8 @@ def read_body(request: HttpRequest) -> bytes:
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         raise LengthRequired("send a Content-Length")
     length = request.headers.get("Content-Length", "")
-    if length.isdecimal() and int(length) > MOST_BODY_BYTES:
-        raise TooLarge(f"the body is larger than {MOST_BODY_BYTES} bytes")
+    if length.isdecimal() and int(length) > MAX_BODY_BYTES:
+        raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
     try:
         return request.body
     except UnreadablePostError as error:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 # Longer than any token lives, with room for a token that was being signed while its key was retired.
-KEPT_AFTER_RETIREMENT = timedelta(hours=25)
+RETENTION_AFTER_RETIREMENT = timedelta(hours=25)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ def current_signer() -> Signer:
     """
     key = SigningKey.objects.filter(retired_at=None).first()
     if key is None:
-        _add_key()
+        _create_key()
         key = SigningKey.objects.get(retired_at=None)
     try:
         private = decrypt(bytes(key.private_key_encrypted or b""))
@@ -52,11 +52,11 @@ def rotate_signing_key(*, now: datetime) -> int:
         retired = SigningKey.objects.filter(retired_at=None).update(
             retired_at=now, private_key_encrypted=None
         )
-        _add_key()
+        _create_key()
     return retired
 
 
-def public_key(kid: object) -> Ed25519PublicKey | None:
+def find_public_key(kid: object) -> Ed25519PublicKey | None:
     """None for a `kid` that no key has, whatever it is made of."""
     try:
         key = SigningKey.objects.filter(kid=uuid.UUID(str(kid))).first()
@@ -65,12 +65,12 @@ def public_key(kid: object) -> Ed25519PublicKey | None:
     return None if key is None else Ed25519PublicKey.from_public_bytes(bytes(key.public_key))
 
 
-def forget_retired_keys(*, now: datetime) -> None:
+def delete_retired_keys(*, now: datetime) -> None:
     """Those whose tokens have all expired."""
-    SigningKey.objects.filter(retired_at__lt=now - KEPT_AFTER_RETIREMENT).delete()
+    SigningKey.objects.filter(retired_at__lt=now - RETENTION_AFTER_RETIREMENT).delete()
 
 
-def _add_key() -> None:
+def _create_key() -> None:
     """Unless one signs already: a constraint lets one do so, and whoever comes second leaves it at that."""
     private = Ed25519PrivateKey.generate()
     key = SigningKey(

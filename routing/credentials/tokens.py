@@ -14,7 +14,7 @@ from django.db import transaction
 from django.db.models import Exists, F, OuterRef
 
 from relaybatch.ids import uuid7
-from routing.credentials.signing_keys import current_signer, forget_retired_keys, public_key
+from routing.credentials.signing_keys import current_signer, delete_retired_keys, find_public_key
 from routing.models import InferenceToken, Project, User
 
 if TYPE_CHECKING:
@@ -25,18 +25,18 @@ ALGORITHM = "EdDSA"
 DEFAULT_TTL_SECONDS = 3_600
 MAX_TTL_SECONDS = 86_400
 # Ours have about 500; what a stranger sends is not parsed at any length.
-MAX_LENGTH = 2_000
-KEPT_AFTER_EXPIRY = timedelta(days=1)
+MAX_TOKEN_CHARACTERS = 2_000
+RETENTION_AFTER_EXPIRY = timedelta(days=1)
 
 # Without `=`, which would verify as well: a token has one spelling.
-_FORM = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
-class TokenRefused(Exception):  # noqa: N818 -- one sentence for whoever asked for the token
+class TokenDenied(Exception):  # noqa: N818 -- one sentence for whoever asked for the token
     """No token is minted: the user may not have one, or not for so long."""
 
 
-class TokenInvalid(Exception):  # noqa: N818
+class InvalidToken(Exception):  # noqa: N818
     """Nothing that was signed here."""
 
 
@@ -46,7 +46,7 @@ class MintedToken:
     expires_at: datetime
     token: str = field(repr=False)
 
-    def as_answer(self) -> dict[str, str]:
+    def as_json(self) -> dict[str, str]:
         """As a route and a command show it, this once."""
         expires_at = self.expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {"token": self.token, "jti": str(self.jti), "expires_at": expires_at}
@@ -64,35 +64,35 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     exp: int
 
 
-def mint(user: User, *, project: Project | None, ttl_seconds: int, now: datetime) -> MintedToken:
+def mint_token(user: User, *, project: Project | None, ttl_seconds: int, now: datetime) -> MintedToken:
     """A token for the project, by default the user's own; whether the user may use it is the caller's to check.
 
     Raises TokenRefused, and SecretError when no signing key can be used.
     """
     project = project or user.project
     if project is None:
-        raise TokenRefused(f"user {user.username!r} has no project")
+        raise TokenDenied(f"user {user.username!r} has no project")
     if not user.is_active:
-        raise TokenRefused(f"user {user.username!r} is not active")
+        raise TokenDenied(f"user {user.username!r} is not active")
     if not 0 < ttl_seconds <= MAX_TTL_SECONDS:
-        raise TokenRefused("ttl: expected 1s to 24h")
+        raise TokenDenied("ttl: expected 1s to 24h")
     row = _new_row(user, project=project, ttl_seconds=ttl_seconds, now=now)
-    token = _signed(row)
+    token = _sign(row)
     row.save(force_insert=True)
     return MintedToken(jti=row.jti, expires_at=row.expires_at, token=token)
 
 
-def verify(value: str) -> Claims:
+def verify_token(value: str) -> Claims:
     """What the token says, if it was signed here. Whether it has expired or was revoked is not looked at.
 
     Raises TokenInvalid.
     """
-    if len(value) > MAX_LENGTH or not _FORM.fullmatch(value):
-        raise TokenInvalid("its form is no token's")
+    if len(value) > MAX_TOKEN_CHARACTERS or not _TOKEN_PATTERN.fullmatch(value):
+        raise InvalidToken("its form is no token's")
     try:
         payload = jwt.decode(
             value,
-            _signer_of(value),
+            _public_key_for(value),
             algorithms=[ALGORITHM],
             issuer=ISSUER,
             # Times are compared with the database's clock, by the token's row.
@@ -104,7 +104,7 @@ def verify(value: str) -> Claims:
         )
         return msgspec.convert(payload, Claims)
     except (jwt.PyJWTError, msgspec.ValidationError) as error:
-        raise TokenInvalid(type(error).__name__) from None
+        raise InvalidToken(type(error).__name__) from None
 
 
 def revoke_token(*, jti: uuid.UUID, now: datetime, user: User | None = None) -> int:
@@ -113,28 +113,28 @@ def revoke_token(*, jti: uuid.UUID, now: datetime, user: User | None = None) -> 
     return (tokens if user is None else tokens.filter(user=user)).update(revoked_at=now)
 
 
-def revoke_tokens_of(user: User, *, now: datetime) -> int:
+def revoke_all_tokens(user: User, *, now: datetime) -> int:
     """All that the user has, one that is being minted right now included. How many were in use."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(token_version=F("token_version") + 1)
         return InferenceToken.objects.alive(now).filter(user=user).update(revoked_at=now)
 
 
-def forget_expired(*, now: datetime) -> None:
+def delete_expired_tokens(*, now: datetime) -> None:
     """Removes rows that say no more than the tokens' own `exp`, and keys that verify nothing any more.
 
     A user's last row stays: it says that they may have submitted something, and must not be pruned.
     """
     newer = InferenceToken.objects.filter(user=OuterRef("user"), jti__gt=OuterRef("jti"))
-    InferenceToken.objects.filter(Exists(newer), expires_at__lt=now - KEPT_AFTER_EXPIRY).delete()
-    forget_retired_keys(now=now)
+    InferenceToken.objects.filter(Exists(newer), expires_at__lt=now - RETENTION_AFTER_EXPIRY).delete()
+    delete_retired_keys(now=now)
 
 
-def _signer_of(value: str) -> Ed25519PublicKey:
+def _public_key_for(value: str) -> Ed25519PublicKey:
     """By the header alone, which nobody has vouched for yet: its `kid` can only choose among our own keys."""
-    key = public_key(jwt.get_unverified_header(value).get("kid"))
+    key = find_public_key(jwt.get_unverified_header(value).get("kid"))
     if key is None:
-        raise TokenInvalid("no such kid")
+        raise InvalidToken("no such kid")
     return key
 
 
@@ -151,7 +151,7 @@ def _new_row(user: User, *, project: Project, ttl_seconds: int, now: datetime) -
     )
 
 
-def _signed(row: InferenceToken) -> str:
+def _sign(row: InferenceToken) -> str:
     signer = current_signer()
     claims = {
         "iss": ISSUER,

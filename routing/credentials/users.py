@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from routing.models import Policy, Project
 
 
-class UserRefused(Exception):  # noqa: N818 -- one sentence for the operator
+class UserCreationError(Exception):
     """The name is taken or has no acceptable form."""
 
 
@@ -24,10 +24,10 @@ def create_user(*, name: str, project: Project, policy: Policy) -> User:
     try:
         user.clean_fields(exclude=["password"])
     except ValidationError as error:
-        raise UserRefused(f"user {name!r}: {' '.join(error.messages)}") from error
+        raise UserCreationError(f"user {name!r}: {' '.join(error.messages)}") from error
     try:
         with transaction.atomic():
             user.save(force_insert=True)
     except IntegrityError as error:
-        raise UserRefused(f"user {name!r} exists already") from error
+        raise UserCreationError(f"user {name!r} exists already") from error
     return user

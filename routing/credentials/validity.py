@@ -21,7 +21,7 @@ class KeyState:
     previous_key_hash: str = field(repr=False)
     grace_until: datetime | None
 
-    def fault(self, *, key_hash: str, now: datetime) -> str:
+    def invalid_reason(self, *, key_hash: str, now: datetime) -> str:
         """Why the value with this hash does not work now: `revoked`, `disabled`, `expired`, `rotated`, or empty."""
         if self.revoked_at is not None:
             return "revoked"
@@ -29,9 +29,9 @@ class KeyState:
             return "disabled"
         if self.expires_at is not None and self.expires_at <= now:
             return "expired"
-        return "" if self._is_valid(key_hash=key_hash, now=now) else "rotated"
+        return "" if self._matches(key_hash=key_hash, now=now) else "rotated"
 
-    def _is_valid(self, *, key_hash: str, now: datetime) -> bool:
+    def _matches(self, *, key_hash: str, now: datetime) -> bool:
         if hmac.compare_digest(key_hash, self.key_hash):
             return True
         in_grace = self.grace_until is not None and now < self.grace_until
@@ -47,7 +47,7 @@ class TokenState:
     version: int
     current_version: int
 
-    def fault(self, *, now: datetime) -> str:
+    def invalid_reason(self, *, now: datetime) -> str:
         """Why the token does not work now: `revoked`, `expired`, or empty."""
         if self.revoked_at is not None or self.version != self.current_version:
             return "revoked"

@@ -10,23 +10,28 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from routing.gate.breaker_signals import NONE
-from routing.gate.denials import key_refused, key_refused_unheard, redis_away, refusal
-from routing.gate.liveness import presence
-from routing.gate.redis import RedisAway
-from routing.gate.script_results import ask
+from routing.gate.denials import (
+    denial_without_redis,
+    host_key_rejection_without_redis,
+    parse_denial,
+    parse_host_key_rejection,
+)
+from routing.gate.liveness import liveness
+from routing.gate.redis import RedisUnavailable
+from routing.gate.script_results import run_checked_script
 
 if TYPE_CHECKING:
-    from routing.gate.breaker_signals import Verdict
-    from routing.resolution.route import Choice, Rule, UsableKey
-    from routing.upstream.call import KeyRefused, Tokens
+    from routing.gate.breaker_signals import BreakerSignal
+    from routing.resolution.route import RouteBinding, Rule, UsableKey
+    from routing.upstream.call import HostKeyRejection, Tokens
 
 logger = logging.getLogger(__name__)
 
 # A place is held until the call's deadline and a little longer, since leaving takes a moment.
-MARGIN_MS = 60_000
+LEASE_MARGIN_MS = 60_000
 
 
-class Passage:
+class Admission:
     """`enter` first, `leave` last, whatever happens between them. `verdict` and `sent` are of the key in hand.
 
     `key_refused`: the last key was refused; after `leave` that is how the call ended.
@@ -36,109 +41,116 @@ class Passage:
     """
 
     def __init__(self, *, rules: tuple[Rule, ...], deadline: float, now_ms: int = 0) -> None:
-        self.verdict: Verdict = NONE
+        self.signal: BreakerSignal = NONE
         self.sent = False
         self.now_ms = now_ms
-        self.key_refused: KeyRefused | None = None
+        self.host_key_rejected: HostKeyRejection | None = None
         self._rules = rules
         self._deadline = deadline
         # Short: an exact sliding window keeps one for every call in it.
         self._id = secrets.token_urlsafe(9)
-        self._at = 0
-        self._ever_sent = False
-        self._choice: Choice | None = None
+        self._admitted_at = 0
+        self._any_sent = False
+        self._binding: RouteBinding | None = None
         self._key: UsableKey | None = None
-        self._key_at = 0
+        self._key_acquired_at = 0
         self._is_probe = False
         self._tried: list[int] = []
-        self._refused: list[int] = []
+        self._rejected: list[int] = []
 
-    def enter(self, choice: Choice) -> UsableKey | None:
+    def acquire(self, binding: RouteBinding) -> UsableKey | None:
         """A key of the binding. Raises Refused when the call cannot go out now.
 
         Called again for a further binding when the first one's host cannot be reached; then None when no key of it
         may be used.
         """
-        if self._choice is None:
-            return self._admitted(choice)
-        self._give_up_key(self._choice)
-        self._choice, self._tried, self._refused = choice, [], []
-        return self._moved(choice)
+        if self._binding is None:
+            return self._admit(binding)
+        self._release_key(self._binding)
+        self._binding, self._tried, self._rejected = binding, [], []
+        return self._move(binding)
 
-    def another(self) -> UsableKey | None:
+    def next_key(self) -> UsableKey | None:
         """A key of the same binding that was not tried yet. None: there is none, or none may be used now."""
-        if self._choice is None or len(self._tried) == len(self._choice.keys):
+        if self._binding is None or len(self._tried) == len(self._binding.keys):
             return None
-        return self._moved(self._choice)
+        return self._move(self._binding)
 
-    def leave(self, tokens: Tokens | None) -> None:
+    def release(self, tokens: Tokens | None) -> None:
         """Never raises: an answer counts, whether or not Redis can be told of it. Safe to call at any time."""
-        choice, self._choice = self._choice, None
+        choice, self._binding = self._binding, None
         if choice is None:
             return
-        self._ever_sent = self._ever_sent or self.sent
-        self._note_refusal(choice)
-        if self._has_news():
-            ends = {"ends": True, "sent": self._ever_sent, "at": self._at, "charges": _charges(tokens)}
-            self._tell(choice, **self._left(), **ends)
+        self._any_sent = self._any_sent or self.sent
+        self._record_rejection(choice)
+        if self._must_report():
+            ends = {
+                "ends": True,
+                "sent": self._any_sent,
+                "at": self._admitted_at,
+                "charges": _token_charges(tokens),
+            }
+            self._finish(choice, **self._key_report(), **ends)
 
-    def _admitted(self, choice: Choice) -> UsableKey:
+    def _admit(self, choice: RouteBinding) -> UsableKey:
         try:
-            call = self._call(lease=self._lease())
-            answer = ask("admit", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisAway as away:
+            call = self._script_call(lease=self._lease_ms())
+            answer = run_checked_script("admit", plan=choice.plan, call=call, keys=len(choice.keys))
+        except RedisUnavailable as away:
             logger.warning("calls wait, since Redis is away: %s", away)
-            self._owe_all(choice)
-            raise redis_away() from away
+            self._defer_release_all(choice)
+            raise denial_without_redis() from away
         if answer[0] != b"admitted":
-            raise refusal(answer)
-        self._choice, self._at = choice, int(answer[3])
-        return self._took(choice, answer)
+            raise parse_denial(answer)
+        self._binding, self._admitted_at = choice, int(answer[3])
+        return self._take_key(choice, answer)
 
-    def _moved(self, choice: Choice) -> UsableKey | None:
-        self._note_refusal(choice)
-        call = self._call(lease=self._lease(), tried=self._tried, **self._left())
-        self._ever_sent = self._ever_sent or self.sent
+    def _move(self, choice: RouteBinding) -> UsableKey | None:
+        self._record_rejection(choice)
+        call = self._script_call(lease=self._lease_ms(), tried=self._tried, **self._key_report())
+        self._any_sent = self._any_sent or self.sent
         self._key = None
         try:
-            answer = ask("move", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisAway as away:
+            answer = run_checked_script("move", plan=choice.plan, call=call, keys=len(choice.keys))
+        except RedisUnavailable as away:
             logger.warning("no other host key can be chosen, since Redis is away: %s", away)
-            self._owe_all(choice)
+            self._defer_release_all(choice)
             return None
-        self._learn(choice, call, answer)
-        return self._took(choice, answer) if answer[0] == b"admitted" else None
+        self._handle_result(choice, call, answer)
+        return self._take_key(choice, answer) if answer[0] == b"admitted" else None
 
-    def _took(self, choice: Choice, answer: list[Any]) -> UsableKey:
-        self.verdict, self.sent, self.key_refused = NONE, False, None
-        number, self._is_probe, self._key_at = int(answer[1]), bool(answer[2]), int(answer[3])
+    def _take_key(self, choice: RouteBinding, answer: list[Any]) -> UsableKey:
+        self.signal, self.sent, self.host_key_rejected = NONE, False, None
+        number, self._is_probe, self._key_acquired_at = int(answer[1]), bool(answer[2]), int(answer[3])
         self._tried.append(number)
         self._key = choice.keys[number - 1]
         return self._key
 
-    def _give_up_key(self, choice: Choice) -> None:
+    def _release_key(self, choice: RouteBinding) -> None:
         """Its host could not be reached: what is held of the key is given back."""
         if self._key is not None and (self._key.rules or self._is_probe):
-            self._tell(choice, **self._left(), charges={})
+            self._finish(choice, **self._key_report(), charges={})
         self._key = None
 
-    def _left(self) -> dict[str, Any]:
+    def _key_report(self) -> dict[str, Any]:
         """What is to be said of the key in hand, if there is one."""
         if self._key is None:
             return {}
-        verdict = self.verdict.as_json()
-        left = {"index": self._tried[-1], "verdict": verdict, "sent": self.sent, "at": self._key_at}
-        return {"left": left} | ({"refused": self._refused} if self.key_refused else {})
+        verdict = self.signal.as_json()
+        left = {"index": self._tried[-1], "verdict": verdict, "sent": self.sent, "at": self._key_acquired_at}
+        return {"left": left} | ({"refused": self._rejected} if self.host_key_rejected else {})
 
-    def _note_refusal(self, choice: Choice) -> None:
-        if self._key is not None and self.verdict.refuses_key:
-            self._refused.append(self._tried[-1])
-            self.key_refused = key_refused_unheard(others=len(self._refused) < len(choice.keys))
+    def _record_rejection(self, choice: RouteBinding) -> None:
+        if self._key is not None and self.signal.rejects_key:
+            self._rejected.append(self._tried[-1])
+            self.host_key_rejected = host_key_rejection_without_redis(
+                others=len(self._rejected) < len(choice.keys)
+            )
 
-    def _learn(self, choice: Choice, call: dict[str, Any], answer: list[Any]) -> None:
+    def _handle_result(self, choice: RouteBinding, call: dict[str, Any], answer: list[Any]) -> None:
         """What a script says of the key that was left, and of the others for a call that ends with its refusal."""
         if "refused" in call and answer[0] == b"none":
-            self.key_refused = key_refused(answer)
+            self.host_key_rejected = parse_host_key_rejection(answer)
         if opened_ms := int(answer[-1]):
             left = call["left"]
             told = {
@@ -149,40 +161,40 @@ class Passage:
             }
             logger.warning("the breaker of a host key opened", extra=told)
 
-    def _has_news(self) -> bool:
+    def _must_report(self) -> bool:
         key_rules = self._key.rules if self._key else ()
         return (
-            (self._key is not None and (self._is_probe or self.verdict.is_failure))
+            (self._key is not None and (self._is_probe or self.signal.is_failure))
             or any(rule.meter != "requests" for rule in self._rules + key_rules)
-            or (bool(self._rules) and not self._ever_sent)
+            or (bool(self._rules) and not self._any_sent)
             or (bool(key_rules) and not self.sent)
         )
 
-    def _tell(self, choice: Choice, **words: Any) -> None:
-        call = self._call(**words)
+    def _finish(self, choice: RouteBinding, **words: Any) -> None:
+        call = self._script_call(**words)
         try:
-            answer = ask("finish", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisAway as away:
+            answer = run_checked_script("finish", plan=choice.plan, call=call, keys=len(choice.keys))
+        except RedisUnavailable as away:
             logger.warning("Redis was not told how a call ended: %s", away)
-            presence.owe(plan=choice.plan, call=_repeatable(call))
+            liveness.defer_release(plan=choice.plan, call=_repeatable_release(call))
         else:
-            self._learn(choice, call, answer)
+            self._handle_result(choice, call, answer)
 
-    def _owe_all(self, choice: Choice) -> None:
+    def _defer_release_all(self, choice: RouteBinding) -> None:
         """Nobody knows whether the script ran, and which key it chose: this call gives up all that it may hold."""
         for number in range(1, len(choice.keys) + 1):
             left = {"index": number, "verdict": NONE.as_json()}
-            presence.owe(plan=choice.plan, call=_repeatable(self._call(left=left)))
+            liveness.defer_release(plan=choice.plan, call=_repeatable_release(self._script_call(left=left)))
 
-    def _call(self, **words: Any) -> dict[str, Any]:
+    def _script_call(self, **words: Any) -> dict[str, Any]:
         lost_ms = settings.RELAY_WORKER_LOST_S * 1000
-        return {"id": self._id, "holder": presence.id, "now": self.now_ms, "lost": lost_ms, **words}
+        return {"id": self._id, "holder": liveness.id, "now": self.now_ms, "lost": lost_ms, **words}
 
-    def _lease(self) -> int:
-        return round(max(0.0, self._deadline - time.monotonic()) * 1000) + MARGIN_MS
+    def _lease_ms(self) -> int:
+        return round(max(0.0, self._deadline - time.monotonic()) * 1000) + LEASE_MARGIN_MS
 
 
-def _repeatable(call: dict[str, Any]) -> dict[str, Any]:
+def _repeatable_release(call: dict[str, Any]) -> dict[str, Any]:
     """What may be said twice, or late: places and probes end, nothing is charged or given back.
 
     Nor is a key judged: by then its breaker may have opened and healed.
@@ -191,7 +203,7 @@ def _repeatable(call: dict[str, Any]) -> dict[str, Any]:
     return {**call, **left, "ends": True, "sent": True, "at": 0, "charges": {}}
 
 
-def _charges(tokens: Tokens | None) -> dict[str, int]:
+def _token_charges(tokens: Tokens | None) -> dict[str, int]:
     """By the meter of a rule. Unknown tokens charge nothing."""
     if tokens is None:
         return {}

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from routing.transport.http_request import Reply
+    from routing.transport.http_request import UpstreamResponse
 
 SHORT_RETRY_AFTER_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class BreakerSignal:
     """`status`: what the admin shows of a failure. `milliseconds`: how long to keep away, where the reply says it."""
 
     kind: str
@@ -33,7 +33,7 @@ class Verdict:
         return self.kind in ("refused", "trouble", "busy")
 
     @property
-    def refuses_key(self) -> bool:
+    def rejects_key(self) -> bool:
         """Taken to be about the host key alone: another one may do for the same call."""
         return self.status in ("401", "403")
 
@@ -41,19 +41,19 @@ class Verdict:
         return {"kind": self.kind, "status": self.status, "milliseconds": self.milliseconds}
 
 
-NONE = Verdict("none")
-GOOD = Verdict("good")
+NONE = BreakerSignal("none")
+OK = BreakerSignal("good")
 
 
-def verdict_of(reply: Reply) -> Verdict:
+def breaker_signal(reply: UpstreamResponse) -> BreakerSignal:
     if reply.status == 401:
-        return Verdict("refused", status="401")
+        return BreakerSignal("refused", status="401")
     if reply.status == 403 or reply.status >= 500:
-        return Verdict("trouble", status=str(reply.status))
-    if reply.lost:
-        return Verdict("trouble", status="connection lost")
+        return BreakerSignal("trouble", status=str(reply.status))
+    if reply.connection_lost:
+        return BreakerSignal("trouble", status="connection lost")
     if reply.status == 429:
         seconds = reply.retry_after_seconds or 0.0
         if seconds > SHORT_RETRY_AFTER_SECONDS:
-            return Verdict("busy", status="429", milliseconds=round(seconds * 1000))
-    return GOOD
+            return BreakerSignal("busy", status="429", milliseconds=round(seconds * 1000))
+    return OK

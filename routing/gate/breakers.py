@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
-from routing.gate.plan import breaker_of
-from routing.gate.redis import PREFIX, away, client
+from routing.gate.plan import breaker_id
+from routing.gate.redis import PREFIX, client, redis_unavailable
 from routing.secrets.encryption import SecretError, host_key_secret
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ class BreakerState:
     failures: int = 0
 
 
-def states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
+def breaker_states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
     """In the order of the host keys, in one round trip. Raises RedisAway."""
-    names = [_name(host_key) for host_key in host_keys]
+    names = [_redis_key_or_none(host_key) for host_key in host_keys]
     try:
         with client().pipeline(transaction=False) as pipeline:
             pipeline.time()
@@ -47,26 +47,26 @@ def states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
             for host_key, name, hash_ in zip(host_keys, names, found, strict=True)
         ]
     except REDIS_UNAVAILABLE as error:
-        raise away(error) from error
+        raise redis_unavailable(error) from error
 
 
-def reset(host_key: HostKey) -> None:
+def reset_breaker(host_key: HostKey) -> None:
     """Closes the breaker, for every host key of the same value. Raises RedisAway, and SecretError."""
     try:
-        client().delete(_breaker(host_key))
+        client().delete(_redis_key(host_key))
     except REDIS_UNAVAILABLE as error:
-        raise away(error) from error
+        raise redis_unavailable(error) from error
 
 
-def _name(host_key: HostKey) -> str | None:
+def _redis_key_or_none(host_key: HostKey) -> str | None:
     try:
-        return _breaker(host_key)
+        return _redis_key(host_key)
     except SecretError:
         return None
 
 
-def _breaker(host_key: HostKey) -> str:
-    return f"{PREFIX}breaker:{breaker_of(host_key_secret(host_key), host_key_id=str(host_key.id))}"
+def _redis_key(host_key: HostKey) -> str:
+    return f"{PREFIX}breaker:{breaker_id(host_key_secret(host_key), host_key_id=str(host_key.id))}"
 
 
 def _state(host_key: HostKey, found: dict[bytes, bytes], now_ms: int) -> BreakerState:

@@ -14,18 +14,18 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from routing.upstream.call import KeyRefused, Postponement
+from routing.upstream.call import HostKeyRejection, Postponement
 from routing.upstream.failures import CallFailed, Failure
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-AWAY_SECONDS = (2.0, 4.0)
+REDIS_UNAVAILABLE_WAIT_SECONDS = (2.0, 4.0)
 # A bucket that an absurd count has emptied is full again after an age that no date can say.
-LONGEST_WAIT_SECONDS = 366 * 86_400
+MAX_WAIT_SECONDS = 366 * 86_400
 
 
-class Refused(CallFailed):
+class AdmissionDenied(CallFailed):
     """Nothing was sent and nothing is reserved."""
 
     def __init__(self, failure: Failure, postponement: Postponement) -> None:
@@ -33,40 +33,44 @@ class Refused(CallFailed):
         self.postponement = postponement
 
 
-def refusal(answer: Sequence[Any]) -> Refused:
+def parse_denial(answer: Sequence[Any]) -> AdmissionDenied:
     """What an answer of the script `admit` means, other than admitted."""
-    word, seconds, detail = answer[0], min(int(answer[1]) / 1000, LONGEST_WAIT_SECONDS), answer[2]
+    word, seconds, detail = answer[0], min(int(answer[1]) / 1000, MAX_WAIT_SECONDS), answer[2]
     if word == b"limit":
-        return _spent(seconds, at_once=int(detail))
+        return _policy_limit_reached(seconds, at_once=int(detail))
     if detail == b"limit":
         failure = Failure("rate_limited", "the rate limit of every host key is spent")
-        return Refused(failure, Postponement("rate_limit", seconds))
+        return AdmissionDenied(failure, Postponement("rate_limit", seconds))
     failure = Failure("no_healthy_keys", "no healthy keys: the breaker of every host key is open")
-    return Refused(failure, Postponement("breaker_open", seconds, must_wait=detail != b"refused"))
+    return AdmissionDenied(failure, Postponement("breaker_open", seconds, must_wait=detail != b"refused"))
 
 
-def key_refused(answer: Sequence[Any]) -> KeyRefused:
+def parse_host_key_rejection(answer: Sequence[Any]) -> HostKeyRejection:
     """What the answer `none` of a script means for a call that its host keys refused."""
-    return KeyRefused(seconds=int(answer[1]) / 1000, others=bool(answer[2]))
+    return HostKeyRejection(seconds=int(answer[1]) / 1000, has_other_keys=bool(answer[2]))
 
 
-def key_refused_unheard(*, others: bool) -> KeyRefused:
+def host_key_rejection_without_redis(*, others: bool) -> HostKeyRejection:
     """While Redis is away nobody can tell when a key may be usable."""
-    return KeyRefused(seconds=_between(*AWAY_SECONDS), others=others)
+    return HostKeyRejection(seconds=_jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), has_other_keys=others)
 
 
-def redis_away() -> Refused:
+def denial_without_redis() -> AdmissionDenied:
     failure = Failure("no_healthy_keys", "no healthy keys can be told while Redis is away")
-    return Refused(failure, Postponement("redis_away", _between(*AWAY_SECONDS), must_wait=True))
+    return AdmissionDenied(
+        failure, Postponement("redis_away", _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True)
+    )
 
 
-def _spent(seconds: float, *, at_once: int) -> Refused:
+def _policy_limit_reached(seconds: float, *, at_once: int) -> AdmissionDenied:
     failure = Failure("rate_limited", "the rate limit of the policy is spent")
     if at_once:
         # When a running call ends is anybody's guess: those who wait must not all come back at the same moment.
-        return Refused(failure, Postponement("rate_limit", _between(0.8, 2.0) * seconds, at_once=at_once))
-    return Refused(failure, Postponement("rate_limit", seconds, whole_policy=True))
+        return AdmissionDenied(
+            failure, Postponement("rate_limit", _jitter(0.8, 2.0) * seconds, concurrency_limit=at_once)
+        )
+    return AdmissionDenied(failure, Postponement("rate_limit", seconds, whole_policy=True))
 
 
-def _between(least: float, most: float) -> float:
-    return random.uniform(least, most)  # noqa: S311 -- spreads load, guards nothing
+def _jitter(minimum: float, maximum: float) -> float:
+    return random.uniform(minimum, maximum)  # noqa: S311 -- spreads load, guards nothing

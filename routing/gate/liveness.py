@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
-from routing.gate.redis import PREFIX, RedisAway, ScriptFailed, client, run
+from routing.gate.redis import PREFIX, RedisUnavailable, ScriptError, client, run_script
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,56 +25,56 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-BEATS_A_LOST_TIME = 6
+HEARTBEATS_PER_LOST_TIMEOUT = 6
 # Short, since whoever beats has other things to look after.
-PATIENCE_SECONDS = 0.5
-PAYING_SECONDS = 0.2
-MOST_OWED = 1000
+REDIS_TIMEOUT_SECONDS = 0.5
+DEFERRED_RELEASE_SECONDS = 0.2
+MAX_DEFERRED_RELEASES = 1000
 
 
-class Presence:
+class Liveness:
     """`id`: made at a process's start, and again in the child of a fork.
 
     `owe`: a release that could not be told to Redis, or of which nobody knows whether it arrived; told at a beat.
     """
 
     def __init__(self) -> None:
-        self._renew()
-        os.register_at_fork(after_in_child=self._renew)
+        self._reset()
+        os.register_at_fork(after_in_child=self._reset)
 
-    def _renew(self) -> None:
+    def _reset(self) -> None:
         self.id = uuid.uuid4().hex
-        self._next_beat = 0.0
-        self._owed: deque[tuple[bytes, dict[str, Any]]] = deque(maxlen=MOST_OWED)
+        self._next_heartbeat = 0.0
+        self._deferred: deque[tuple[bytes, dict[str, Any]]] = deque(maxlen=MAX_DEFERRED_RELEASES)
 
-    def beat(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def heartbeat(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         """Says so when it is time; else does nothing. Never raises for a Redis that is away."""
-        if clock() < self._next_beat:
+        if clock() < self._next_heartbeat:
             return
-        self._next_beat = clock() + settings.RELAY_WORKER_LOST_S / BEATS_A_LOST_TIME
+        self._next_heartbeat = clock() + settings.RELAY_WORKER_LOST_S / HEARTBEATS_PER_LOST_TIMEOUT
         try:
-            impatient = client(connect_seconds=PATIENCE_SECONDS, answer_seconds=PATIENCE_SECONDS)
+            impatient = client(connect_seconds=REDIS_TIMEOUT_SECONDS, answer_seconds=REDIS_TIMEOUT_SECONDS)
             impatient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
-            self._pay(impatient)
-        except (*REDIS_UNAVAILABLE, RedisAway) as error:
+            self._send_deferred(impatient)
+        except (*REDIS_UNAVAILABLE, RedisUnavailable) as error:
             logger.warning("Redis cannot be told that this process lives: %s", type(error).__name__)
 
-    def owe(self, *, plan: bytes, call: dict[str, Any]) -> None:
-        self._owed.append((plan, call))
+    def defer_release(self, *, plan: bytes, call: dict[str, Any]) -> None:
+        self._deferred.append((plan, call))
 
-    def _pay(self, by: Redis) -> None:
+    def _send_deferred(self, by: Redis) -> None:
         """What there is time for: the rest at the next beat."""
-        give_up_at = time.monotonic() + PAYING_SECONDS
-        while self._owed and time.monotonic() < give_up_at:
-            plan, call = self._owed.popleft()
+        give_up_at = time.monotonic() + DEFERRED_RELEASE_SECONDS
+        while self._deferred and time.monotonic() < give_up_at:
+            plan, call = self._deferred.popleft()
             try:
-                run("finish", plan=plan, call=call, by=by)
-            except ScriptFailed as error:
+                run_script("finish", plan=plan, call=call, redis=by)
+            except ScriptError as error:
                 # It would fail again, before all the others. What it would release ends by itself.
                 logger.warning("a release that Redis does not take is dropped: %s", error)
-            except RedisAway:
-                self._owed.appendleft((plan, call))
+            except RedisUnavailable:
+                self._deferred.appendleft((plan, call))
                 raise
 
 
-presence = Presence()
+liveness = Liveness()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from routing.resolution.route import Rule, UsableKey
 
 # Milliseconds that Lua's numbers still count exactly.
-_LONGEST_WINDOW_MS = 2**52
+_MAX_WINDOW_MS = 2**52
 
 
 def encode_plan(
@@ -31,7 +31,7 @@ def encode_plan(
             "keys": [
                 {
                     "id": key.id,
-                    "breaker": breaker_of(key.secret, host_key_id=key.id),
+                    "breaker": breaker_id(key.secret, host_key_id=key.id),
                     "rules": _rules(f"key:{key.id}", key.rules),
                 }
                 for key in keys
@@ -40,7 +40,7 @@ def encode_plan(
     )
 
 
-def breaker_of(secret: str, *, host_key_id: str) -> str:
+def breaker_id(secret: str, *, host_key_id: str) -> str:
     """Rows with the same secret share a breaker, and one without a secret has its own. Redis never sees the secret."""
     if not secret:
         return f"host-key-{host_key_id}"
@@ -52,7 +52,7 @@ def _rules(owner: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
     strictest: dict[str, dict[str, Any]] = {}
     for rule in sorted(rules, key=lambda rule: -rule.amount):
         strategy = "concurrency" if rule.meter == "concurrency" else rule.strategy
-        window = min((rule.window_seconds or 0) * 1000, _LONGEST_WINDOW_MS)
+        window = min((rule.window_seconds or 0) * 1000, _MAX_WINDOW_MS)
         key = f"{PREFIX}limit:{owner}:{rule.meter}:{strategy}:{window}"
         strictest[key] = {
             "key": key,

@@ -22,23 +22,25 @@ from redis.retry import Retry
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
 PREFIX = "rb:gate:"
-CONNECT_SECONDS = 1.0
-ANSWER_SECONDS = 2.0
+CONNECT_TIMEOUT_SECONDS = 1.0
+RESPONSE_TIMEOUT_SECONDS = 2.0
 
-_FOLDER = Path(__file__).with_name("scripts")
-_LIBRARY = ("call", "limits", "breakers", "keys")
+_SCRIPTS_FOLDER = Path(__file__).with_name("scripts")
+_SHARED_SCRIPTS = ("call", "limits", "breakers", "keys")
 
 
-class RedisAway(Exception):  # noqa: N818 -- nobody's error: calls wait until it is back
+class RedisUnavailable(Exception):  # noqa: N818 -- nobody's error: calls wait until it is back
     """Redis cannot be reached, or does not do what it was asked. The words name no address."""
 
 
-class ScriptFailed(RedisAway):
+class ScriptError(RedisUnavailable):
     """Redis answered, with an error."""
 
 
 @functools.cache
-def client(*, connect_seconds: float = CONNECT_SECONDS, answer_seconds: float = ANSWER_SECONDS) -> Redis:
+def client(
+    *, connect_seconds: float = CONNECT_TIMEOUT_SECONDS, answer_seconds: float = RESPONSE_TIMEOUT_SECONDS
+) -> Redis:
     """A connection that broke while it lay idle is made anew, once. Safe after a fork.
 
     So is one to a server that takes no writes any more: the address may be that of another one by now.
@@ -51,19 +53,19 @@ def client(*, connect_seconds: float = CONNECT_SECONDS, answer_seconds: float = 
     )
 
 
-def run(name: str, *, plan: bytes, call: dict[str, Any], by: Redis | None = None) -> Any:
+def run_script(name: str, *, plan: bytes, call: dict[str, Any], redis: Redis | None = None) -> Any:
     """The script's answer. Raises RedisAway, and then nobody knows whether it ran, and ScriptFailed."""
     script, arguments = _script(name), (plan, msgspec.json.encode(call))
     try:
-        return script.run(by or client(), arguments)
+        return script.run(redis or client(), arguments)
     except ResponseError as error:
-        raise ScriptFailed(type(error).__name__) from error
+        raise ScriptError(type(error).__name__) from error
     except REDIS_UNAVAILABLE as error:
-        raise away(error) from error
+        raise redis_unavailable(error) from error
 
 
-def away(error: Exception) -> RedisAway:
-    return RedisAway(f"{type(error).__name__}")
+def redis_unavailable(error: Exception) -> RedisUnavailable:
+    return RedisUnavailable(f"{type(error).__name__}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,8 @@ class _Script:
 
 @functools.cache
 def _script(name: str) -> _Script:
-    parts = [(_FOLDER / f"{part}.lua").read_text(encoding="utf-8") for part in (*_LIBRARY, name)]
+    parts = [
+        (_SCRIPTS_FOLDER / f"{part}.lua").read_text(encoding="utf-8") for part in (*_SHARED_SCRIPTS, name)
+    ]
     text = "\n".join(parts)
     return _Script(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from routing.credentials.relay_keys import KeyRefused
+from routing.credentials.relay_keys import RelayKeyError
 from routing.management.json_command import AnsweringCommand, key_id
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class SwitchingCommand(AnsweringCommand):
         identifier = key_id(options["id"])
         try:
             self.switch(identifier)
-        except KeyRefused as refused:
+        except RelayKeyError as refused:
             raise CommandError(str(refused)) from refused
         return {"id": str(identifier)}
 

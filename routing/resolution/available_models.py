@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from routing.models import Binding, HostKey, Policy
-from routing.resolution.model_names import granted
+from routing.resolution.model_names import is_granted
 
 if TYPE_CHECKING:
     import uuid
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from routing.models import Model
 
 
-def reachable_models(policy_id: uuid.UUID) -> list[Model]:
+def available_models(policy_id: uuid.UUID) -> list[Model]:
     """By name, with their providers. Nothing for a policy that is gone or disabled: no call would go through.
 
     Whether a host key's secret can be read is a worker's to find: it may be in the workers' environment alone.
@@ -32,7 +32,7 @@ def reachable_models(policy_id: uuid.UUID) -> list[Model]:
     models = {
         binding.model
         for binding in bindings.select_related("host", "model__provider")
-        if granted(
+        if is_granted(
             grants,
             provider=binding.model.provider.name,
             model=binding.model.name,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 from routing.adapters import ADAPTERS
 from routing.secrets.encryption import SecretError, host_header_value
 from routing.upstream.headers import (
-    AUTH_WORDS,
-    authenticating_names,
-    checked_auth_header,
-    checked_header_name,
-    checked_header_value,
+    AUTH_SCHEMES,
+    auth_header_names,
+    validate_auth_header,
+    validate_header_name,
+    validate_header_value,
 )
 from routing.upstream.url import call_url
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from routing.upstream.headers import Headers
 
 
-class Uncallable(Exception):  # noqa: N818
+class UncallableBinding(Exception):  # noqa: N818
     """The rows say something that must not be sent, or lack something. The words name the host, and hold no value."""
 
 
@@ -38,33 +38,33 @@ class HostCall:
     secrets: tuple[str, ...] = field(default=(), repr=False)
 
 
-def host_call(binding: Binding, *, upstream_name: str) -> HostCall:
+def build_host_call(binding: Binding, *, upstream_name: str) -> HostCall:
     """Raises Uncallable: rows can be changed by other ways than those that check them."""
     host: Any = binding.host
     adapter = ADAPTERS.get(binding.adapter)
     if adapter is None:
-        raise Uncallable(f"host {host.name}: this release has no adapter {binding.adapter}")
+        raise UncallableBinding(f"host {host.name}: this release has no adapter {binding.adapter}")
     try:
         url = call_url(adapter, base_url=host.base_url, upstream_name=upstream_name, query=host.query)
-        auth = _checked_auth(host.auth) or adapter.auth
+        auth = _validate_auth(host.auth) or adapter.auth
         rows: list[HostHeader] = list(host.headers.all())
-        headers = tuple((row.name, _checked_value(row, auth=auth)) for row in rows)
+        headers = tuple((row.name, _validated_value(row, auth=auth)) for row in rows)
     except (ValueError, SecretError) as problem:
-        raise Uncallable(f"host {host.name}: {problem}") from None
+        raise UncallableBinding(f"host {host.name}: {problem}") from None
     secrets = tuple(value for row, (_, value) in zip(rows, headers, strict=True) if not row.text)
     return HostCall(url=url, auth=auth, headers=headers, secrets=secrets)
 
 
-def _checked_auth(auth: str) -> str:
-    return auth if not auth or auth in AUTH_WORDS else checked_auth_header(auth)
+def _validate_auth(auth: str) -> str:
+    return auth if not auth or auth in AUTH_SCHEMES else validate_auth_header(auth)
 
 
-def _checked_value(header: HostHeader, *, auth: str) -> str:
+def _validated_value(header: HostHeader, *, auth: str) -> str:
     """Raises ValueError and SecretError."""
-    name = checked_header_name(header.name)
-    if name.lower() in authenticating_names(auth):
+    name = validate_header_name(header.name)
+    if name.lower() in auth_header_names(auth):
         raise ValueError(f"the header {name} authenticates, and is not the host's")
     try:
-        return checked_header_value(host_header_value(header))
+        return validate_header_value(host_header_value(header))
     except ValueError as problem:
         raise ValueError(f"the header {name}: {problem}") from None

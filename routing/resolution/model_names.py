@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 MAX_MODEL_CHARACTERS = 300
 MAX_NAME_CHARACTERS = 200 + 1 + MAX_MODEL_CHARACTERS + 1 + 200
 
-_NOT_TEXT = re.compile("[\x00\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedModelName:
     """One way to read what the caller wrote; None where it names no provider or no host."""
 
     model: str
@@ -24,36 +24,36 @@ class Reading:
     host: str | None = None
 
 
-def readings(name: str) -> list[Reading]:
+def parse_model_name(name: str) -> list[ParsedModelName]:
     """All ways to read a name, the one that wins first: an exact name wins over a split one.
 
     The first `/` ends a provider, the last `@` begins a host. Nothing for what no row can be called.
     """
-    if not name or len(name) > MAX_NAME_CHARACTERS or _NOT_TEXT.search(name):
+    if not name or len(name) > MAX_NAME_CHARACTERS or _UNSTORABLE.search(name):
         return []
     provider, slash, rest = name.partition("/")
-    found = [Reading(name)]
+    found = [ParsedModelName(name)]
     if slash:
-        found.append(Reading(rest, provider))
+        found.append(ParsedModelName(rest, provider))
     if "@" in name:
         left, _, host = name.rpartition("@")
-        found.append(Reading(left, None, host))
+        found.append(ParsedModelName(left, None, host))
         if "/" in left:
-            found.append(Reading(left.partition("/")[2], provider, host))
+            found.append(ParsedModelName(left.partition("/")[2], provider, host))
     return [reading for reading in found if 0 < len(reading.model) <= MAX_MODEL_CHARACTERS]
 
 
-def prefixes(name: str) -> list[str]:
+def wildcard_prefixes(name: str) -> list[str]:
     """What a wildcard may begin with to fit the name; `*` alone is the empty one."""
     return [name[:length] for length in range(min(len(name), MAX_MODEL_CHARACTERS) + 1)]
 
 
-def printable(name: str) -> str:
+def printable_name(name: str) -> str:
     """For messages and rows: cut to length, and without what PostgreSQL's text and UTF-8 refuse."""
-    return _NOT_TEXT.sub("\ufffd", name[:MAX_MODEL_CHARACTERS])
+    return _UNSTORABLE.sub("\ufffd", name[:MAX_MODEL_CHARACTERS])
 
 
-def granted(grants: Collection[str], *, provider: str, model: str, host: str | None) -> bool:
+def is_granted(grants: Collection[str], *, provider: str, model: str, host: str | None) -> bool:
     """Whether a policy with these grants may call the model on the host; `host` None asks: on every host.
 
     No grants grant all. Names of providers and hosts have no `/` and no `@`, so a grant says one thing only,
@@ -61,7 +61,7 @@ def granted(grants: Collection[str], *, provider: str, model: str, host: str | N
     """
     if not grants:
         return True
-    wanted = {provider, f"{provider}/{model}"}
+    allowed_by = {provider, f"{provider}/{model}"}
     if host is not None:
-        wanted |= {f"{provider}/{model}@{host}", f"{provider}@{host}", f"@{host}"}
-    return not wanted.isdisjoint(grants)
+        allowed_by |= {f"{provider}/{model}@{host}", f"{provider}@{host}", f"@{host}"}
+    return not allowed_by.isdisjoint(grants)

@@ -31,13 +31,13 @@ class UsableKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class RouteBinding:
     """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts.
     `call`: what is the same in all of its calls.
     """
 
     host: str
-    call: HostCall
+    host_call: HostCall
     adapter: str
     upstream_name: str
     prices: PriceList | None
@@ -55,5 +55,5 @@ class Route:
     policy: str
     model: str
     provider: str
-    choices: tuple[Choice, ...]
+    bindings: tuple[RouteBinding, ...]
     rules: tuple[Rule, ...] = ()

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_told: dict[Hashable, str] = {}
+_reported: dict[Hashable, str] = {}
 
 
-def tell_obstacle(row: Hashable, words: str) -> None:
+def log_unusable(row: Hashable, message: str) -> None:
     """`row`: the id of what cannot be used. The words name it, and hold no secret."""
-    if _told.get(row) != words:
-        _told[row] = words
-        logger.warning("part of the catalog cannot be used: %s", words)
+    if _reported.get(row) != message:
+        _reported[row] = message
+        logger.warning("part of the catalog cannot be used: %s", message)
 
 
-def no_obstacle(row: Hashable) -> None:
+def mark_usable(row: Hashable) -> None:
     """What comes back later is told again."""
-    _told.pop(row, None)
+    _reported.pop(row, None)

@@ -14,8 +14,8 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from django.conf import settings
 
 from relaybatch.conf.env import BASE64_OF_32_BYTES
-from routing.secrets.reserved_env_vars import is_own_name
-from routing.secrets.secret_files import FileUnusable, read_secret_file
+from routing.secrets.reserved_env_vars import is_reserved
+from routing.secrets.secret_files import SecretFileError, read_secret_file
 from routing.upstream.headers import NO_AUTH
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ class MasterKeyMalformed(SecretError):  # noqa: N818
     pass
 
 
-class SecretUnreadable(SecretError):  # noqa: N818
+class SecretDecryptError(SecretError):
     """What is stored was not written under any of the keys given."""
 
 
-class SecretUnset(SecretError):  # noqa: N818
+class SecretMissing(SecretError):  # noqa: N818
     """There is nothing to send: the environment variable is unset or empty, the file is of no use, or none is named."""
 
 
@@ -56,16 +56,16 @@ def decrypt(sealed: bytes) -> bytes:
     try:
         return _fernet(settings.RELAY_MASTER_KEY).decrypt(bytes(sealed))
     except InvalidToken:
-        raise SecretUnreadable(
+        raise SecretDecryptError(
             "a stored secret cannot be read: RELAY_MASTER_KEY lacks the key it was written under"
         ) from None
 
 
-def moved_to_newest_key(sealed: bytes) -> bytes | None:
+def reencrypt_with_newest_key(sealed: bytes) -> bytes | None:
     """The same secret under the newest key; None when it is under that already. Raises as `decrypt` does."""
     check_master_key()
     try:
-        _fernet(_listed(settings.RELAY_MASTER_KEY)[0]).decrypt(bytes(sealed))
+        _fernet(_split_keys(settings.RELAY_MASTER_KEY)[0]).decrypt(bytes(sealed))
     except InvalidToken:
         return encrypt(decrypt(sealed))
     return None
@@ -80,64 +80,64 @@ def host_key_secret(host_key: HostKey) -> str:
     """The value to send upstream; empty for a host that is sent none. Raises SecretError, which names the host key."""
     if host_key.host.auth == NO_AUTH:
         return ""
-    return _secret_of(host_key, whose=f"host key {host_key.name}")
+    return _read_named(host_key, owner=f"host key {host_key.name}")
 
 
 def host_header_value(header: HostHeader) -> str:
     """The value to send upstream. Raises SecretError, which names host and header."""
-    return header.text or _secret_of(header, whose=f"header {header.name} of host {header.host.name}")
+    return header.text or _read_named(header, owner=f"header {header.name} of host {header.host.name}")
 
 
-def _secret_of(row: HostKey | HostHeader, *, whose: str) -> str:
+def _read_named(row: HostKey | HostHeader, *, owner: str) -> str:
     try:
         return _read(row)
     except SecretError as error:
-        raise type(error)(f"{whose}: {error}") from None
+        raise type(error)(f"{owner}: {error}") from None
 
 
 def _read(row: HostKey | HostHeader) -> str:
     if row.env_name:
-        return _of_environment(row.env_name)
+        return _from_environment(row.env_name)
     if row.file_path:
-        return _of_file(row.file_path)
+        return _from_file(row.file_path)
     if row.secret_encrypted is None:
-        raise SecretUnset("it has no value")
+        raise SecretMissing("it has no value")
     try:
         return decrypt(bytes(row.secret_encrypted)).decode()
     except UnicodeDecodeError:
-        raise SecretUnreadable("what is stored is no text") from None
+        raise SecretDecryptError("what is stored is no text") from None
 
 
-def _of_environment(name: str) -> str:
-    if is_own_name(name):
+def _from_environment(name: str) -> str:
+    if is_reserved(name):
         raise SecretForbidden(f"environment variable {name} is the deployment's own")
     value = os.environ.get(name, "").strip()
     if not value:
-        raise SecretUnset(f"environment variable {name} is not set")
+        raise SecretMissing(f"environment variable {name} is not set")
     return value
 
 
-def _of_file(path: str) -> str:
+def _from_file(path: str) -> str:
     try:
         return read_secret_file(path)
-    except FileUnusable as problem:
-        raise SecretUnset(f"file {path} {problem}") from None
+    except SecretFileError as problem:
+        raise SecretMissing(f"file {path} {problem}") from None
 
 
 # Deriving the keys is repeated work in the path of every call; the settings change in tests only.
 @functools.lru_cache(maxsize=4)
 def _fernet(master_keys: str) -> MultiFernet:
-    parts = _listed(master_keys)
+    parts = _split_keys(master_keys)
     if not parts:
         raise MasterKeyMissing("RELAY_MASTER_KEY is not set: expected 32 random bytes in base64")
-    return MultiFernet([Fernet(_key(part)) for part in parts])
+    return MultiFernet([Fernet(_fernet_key(part)) for part in parts])
 
 
-def _listed(master_keys: str) -> list[str]:
+def _split_keys(master_keys: str) -> list[str]:
     return [part.strip() for part in master_keys.split(",") if part.strip()]
 
 
-def _key(part: str) -> bytes:
+def _fernet_key(part: str) -> bytes:
     """Fernet wants base64url with padding; standard base64 and missing padding are taken too."""
     if not BASE64_OF_32_BYTES.fullmatch(part):
         raise MasterKeyMalformed("RELAY_MASTER_KEY: expected 32 bytes in base64, or several by commas")

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 MASK = b"***"
 # Servers without authentication are given a word as their key, which any message may hold.
-SHORTEST_SECRET = 8
-TELLING_CHARACTERS = 6
+MIN_SECRET_LENGTH = 8
+RECOGNIZED_PREFIX_LENGTH = 6
 
 _BETWEEN_WORDS = rb"\s\"'`\\<>(){}\[\],;:="
 _WORD = re.compile(rb"[^%b]*[^%b.!?]" % (_BETWEEN_WORDS, _BETWEEN_WORDS))
@@ -26,34 +26,34 @@ _PARTS = re.compile(r"[\s;,=]+")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", " ": r"\+"}
 
 
-def without_secrets(text: bytes, values: Iterable[str]) -> bytes:
+def redact_secrets(text: bytes, values: Iterable[str]) -> bytes:
     """`without_secret` of each part of each value that could be a secret by itself, and of the whole."""
     for value in values:
         is_one_word = " " not in value
-        if len(value) >= SHORTEST_SECRET:
+        if len(value) >= MIN_SECRET_LENGTH:
             # The beginning of several words is a word that any message may hold.
-            text = _without_quotes(text, value, also_beginnings=is_one_word)
+            text = _redact_quoted(text, value, also_beginnings=is_one_word)
         for part in dict.fromkeys(([value] if is_one_word else []) + _PARTS.split(value)):
-            text = without_secret(text, part)
+            text = redact_secret(text, part)
     return text
 
 
-def without_secret(text: bytes, secret: str) -> bytes:
+def redact_secret(text: bytes, secret: str) -> bytes:
     """`***` for the secret however it is escaped, for each word that begins as it does, and for words of asterisks
     between its two ends."""
-    if len(secret) < SHORTEST_SECRET:
+    if len(secret) < MIN_SECRET_LENGTH:
         return text
-    masked = _without_quotes(text, secret, also_beginnings=True)
+    masked = _redact_quoted(text, secret, also_beginnings=True)
     value = secret.encode()
-    return _WORD.sub(lambda word: MASK if _has_its_ends(word[0], value) else word[0], masked)
+    return _WORD.sub(lambda word: MASK if _is_masked_form(word[0], value) else word[0], masked)
 
 
-def _without_quotes(text: bytes, secret: str, *, also_beginnings: bool) -> bytes:
-    spellings = [_spelling(character) for character in secret]
-    telling = re.compile(b"".join(each.pattern for each in spellings[:TELLING_CHARACTERS]))
+def _redact_quoted(text: bytes, secret: str, *, also_beginnings: bool) -> bytes:
+    spellings = [_escaped_forms(character) for character in secret]
+    prefix = re.compile(b"".join(each.pattern for each in spellings[:RECOGNIZED_PREFIX_LENGTH]))
     kept, done, start = [], 0, 0
-    while found := telling.search(text, start):
-        end, is_whole = _quoted_until(text, found.end(), spellings[TELLING_CHARACTERS:])
+    while found := prefix.search(text, start):
+        end, is_whole = _match_rest(text, found.end(), spellings[RECOGNIZED_PREFIX_LENGTH:])
         if is_whole or (
             also_beginnings and not _WORD_BEFORE.match(text, max(found.start() - 1, 0), found.start())
         ):
@@ -64,7 +64,7 @@ def _without_quotes(text: bytes, secret: str, *, also_beginnings: bool) -> bytes
     return b"".join([*kept, text[done:]])
 
 
-def _quoted_until(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -> tuple[int, bool]:
+def _match_rest(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -> tuple[int, bool]:
     """Where what goes on like the secret ends (with its word), and whether all of it is there."""
     end = start
     for spelling in spellings:
@@ -77,7 +77,7 @@ def _quoted_until(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -
 
 
 @lru_cache(maxsize=256)
-def _spelling(character: str) -> re.Pattern[bytes]:
+def _escaped_forms(character: str) -> re.Pattern[bytes]:
     """JSON's ways (PHP writes `\\/`, .NET and Gson `\\u002B`), also within a string of JSON, a URL's and HTML's."""
     itself = re.escape(character)
     if character.isalnum():
@@ -90,7 +90,7 @@ def _spelling(character: str) -> re.Pattern[bytes]:
     return re.compile(f"(?:{'|'.join([*ways, _ENTITIES.get(character, escaped), escaped])})".encode())
 
 
-def _has_its_ends(word: bytes, secret: bytes) -> bool:
+def _is_masked_form(word: bytes, secret: bytes) -> bool:
     head, stars, rest = word.partition(b"**")
     tail = rest.lstrip(b"*")
     return bool(stars and (head or tail)) and secret.startswith(head) and secret.endswith(tail)

@@ -10,13 +10,13 @@ from relaybatch.conf.env import names_read
 # Of the libraries that reach stores, databases and brokers (they read many variables by themselves), and our own.
 _PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "PG", "RELAY_", "DJANGO_", "CELERY_")
 # Read by the web server's own configuration and by `make run`: a worker's settings don't know them.
-_OF_OTHER_PROCESSES = frozenset(
+_READ_BY_OTHER_PROCESSES = frozenset(
     {"PORT", "WEB_CONCURRENCY", "RELAYBATCH_HOME", "REDIS_SERVER", "ECHO_DELAY_MS"}
 )
 
 
-def is_own_name(name: str) -> bool:
+def is_reserved(name: str) -> bool:
     """In whatever case, and also of the form that names a file of the value."""
     upper = name.upper()
-    ours = _OF_OTHER_PROCESSES | names_read()
+    ours = _READ_BY_OTHER_PROCESSES | names_read()
     return upper.startswith(_PREFIXES) or upper in ours or upper.removesuffix("_FILE") in ours

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import socket
 
-    from routing.upstream.call import Line
+    from routing.upstream.call import AbortHandle
 
 
-class Trip:
+class ConnectionAttempt:
     """`connected`: there is a connection, TLS included. `sent`: bytes may have left.
 
     `owner`: whose request it is. `trouble`: why no connection could be made, in a few words. `is_reused`: the
@@ -22,39 +22,39 @@ class Trip:
     as it travels, 0 for any number; `is_too_large`: it had more.
     """
 
-    def __init__(self, *, line: Line, deadline: float, owner: str) -> None:
-        self.line = line
+    def __init__(self, *, abort_handle: AbortHandle, deadline: float, owner: str) -> None:
+        self.abort_handle = abort_handle
         self.deadline = deadline
         self.owner = owner
-        self.connected = False
-        self.sent = False
-        self.trouble = ""
+        self.is_connected = False
+        self.is_sent = False
+        self.connect_error = ""
         self.is_reused = False
-        self.arrived = b""
-        self.early = False
+        self.received = b""
+        self.is_early = False
         self.max_bytes = 0
         self.is_too_large = False
         self.status = 0
-        self.surplus = False
-        self.finished = False
-        self._held: socket.socket | None = None
-        self._adopted = False
+        self.has_surplus = False
+        self.is_finished = False
+        self._socket: socket.socket | None = None
+        self._owns_socket = False
 
-    def hold(self, held: socket.socket) -> None:
+    def use_socket(self, held: socket.socket) -> None:
         """The socket by which the line can cut this request from now on."""
-        before, self._held = self._held, held
-        self.line.attach(held)
-        if self._adopted and before is not None:
+        before, self._socket = self._socket, held
+        self.abort_handle.attach(held)
+        if self._owns_socket and before is not None:
             before.close()
-        self._adopted = False
+        self._owns_socket = False
 
-    def adopt(self, held: socket.socket) -> bool:
+    def keep_open(self, held: socket.socket) -> bool:
         """When the connection lets go of the socket in use, it is kept, and closed at the end of the trip.
 
         For an answer that ends with its connection, http.client closes the connection before the body is read.
         """
-        self._adopted = self._adopted or held is self._held
-        return held is self._held
+        self._owns_socket = self._owns_socket or held is self._socket
+        return held is self._socket
 
     def remaining(self) -> float:
         """Seconds, more than zero. Raises TimeoutError when there are none."""
@@ -63,34 +63,34 @@ class Trip:
             raise TimeoutError("the deadline of the call")
         return seconds
 
-    def __enter__(self) -> Trip:
-        _thread.trip = self
+    def __enter__(self) -> ConnectionAttempt:
+        _thread.attempt = self
         return self
 
     def __exit__(self, *_: object) -> None:
-        _thread.trip = None
-        self.line.detach()
+        _thread.attempt = None
+        self.abort_handle.detach()
         self._close_adopted()
 
     def _close_adopted(self) -> None:
-        if self._adopted and self._held is not None:
-            self._held.close()
-        self._adopted = False
+        if self._owns_socket and self._socket is not None:
+            self._socket.close()
+        self._owns_socket = False
 
 
-class _OfThread(threading.local):
-    trip: Trip | None = None
+class _ThreadState(threading.local):
+    attempt: ConnectionAttempt | None = None
 
 
-_thread = _OfThread()
+_thread = _ThreadState()
 
 
-def current_trip() -> Trip:
+def current_attempt() -> ConnectionAttempt:
     """The one that this thread is on."""
-    if _thread.trip is None:
+    if _thread.attempt is None:
         raise RuntimeError("a connection is used outside a Trip")
-    return _thread.trip
+    return _thread.attempt
 
 
-def trip_if_any() -> Trip | None:
-    return _thread.trip
+def attempt_or_none() -> ConnectionAttempt | None:
+    return _thread.attempt

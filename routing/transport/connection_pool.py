@@ -22,35 +22,40 @@ from urllib3.exceptions import NewConnectionError
 from urllib3.util.ssl_ import create_urllib3_context
 from urllib3.util.wait import wait_for_socket
 
-from routing.failpoints import reach
-from routing.transport.connection_attempt import current_trip, trip_if_any
-from routing.transport.http_response import MAX_HEADER_BYTES, UpstreamAnswer, final_status_in, is_refusal
-from routing.transport.idle_connections import IDLE, Place
-from routing.transport.tcp_connect import dial
+from routing.failpoints import failpoint
+from routing.transport.connection_attempt import attempt_or_none, current_attempt
+from routing.transport.http_response import (
+    MAX_HEADER_BYTES,
+    UpstreamHttpResponse,
+    find_final_status,
+    is_early_rejection,
+)
+from routing.transport.idle_connections import IDLE_CONNECTIONS, Destination
+from routing.transport.tcp_connect import connect
 
 if TYPE_CHECKING:
-    from routing.transport.connection_attempt import Trip
+    from routing.transport.connection_attempt import ConnectionAttempt
 
 _POOLS_PER_THREAD = 32
-_PIECE_BYTES = 262_144
-_WOULD_WAIT = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_CHUNK_BYTES = 262_144
+_WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     transport: Transport | None = None
 
 
-_thread = _OfThread()
+_thread = _ThreadState()
 
 
-def transport() -> Transport:
+def get_transport() -> Transport:
     """This thread's own; the connections are those of the process."""
     if _thread.transport is None:
         _thread.transport = Transport(pool_connections=_POOLS_PER_THREAD, pool_maxsize=1)
     return _thread.transport
 
 
-class OutOfStep(OSError):  # noqa: N818
+class ConnectionOutOfStep(OSError):  # noqa: N818
     """A used connection was closed, or has something to read, before anything of its next request was written."""
 
 
@@ -61,43 +66,43 @@ class UpstreamConnection(HTTPConnection):
     thread would make the thread that reads from it read plain bytes.
     """
 
-    response_class = UpstreamAnswer
-    place: Place
+    response_class = UpstreamHttpResponse
+    place: Destination
     is_used = False
     _is_writing = False
     _held: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
-        trip = current_trip()
+        attempt = current_attempt()
         try:
-            sock = dial(
+            sock = connect(
                 (self._dns_host, self.port),
-                line=trip.line,
-                remaining=trip.remaining,
+                abort_handle=attempt.abort_handle,
+                remaining=attempt.remaining,
                 options=self.socket_options or (),
             )
         except OSError as error:
-            trip.trouble = str(error.strerror or error)
+            attempt.connect_error = str(error.strerror or error)
             raise NewConnectionError(self, "no connection could be made") from error
-        sock.settimeout(max(trip.deadline - time.monotonic(), 0.001))
+        sock.settimeout(max(attempt.deadline - time.monotonic(), 0.001))
         self._held = sock.dup()
-        trip.hold(self._held)
+        attempt.use_socket(self._held)
         return sock
 
     def connect(self) -> None:
         super().connect()
-        current_trip().connected = True
+        current_attempt().is_connected = True
 
     def request(self, *args: Any, **kwargs: Any) -> None:
         """Connects first, so that a connection that cannot be made is told from a request that got lost."""
-        trip = current_trip()
+        attempt = current_attempt()
         if self.sock is None:
             self.connect()
         else:
             self._held = self._held or socket.fromfd(self.sock.fileno(), self.sock.family, self.sock.type)
-            trip.hold(self._held)
-        reach("before_send")
-        trip.connected, trip.is_reused = True, self.is_used
+            attempt.use_socket(self._held)
+        failpoint("before_send")
+        attempt.is_connected, attempt.is_reused = True, self.is_used
         self._is_writing = True
         try:
             super().request(*args, **kwargs)
@@ -108,64 +113,64 @@ class UpstreamConnection(HTTPConnection):
         if not self._is_writing:  # to a proxy, on the way to the upstream
             super().send(data)
             return
-        trip = current_trip()
-        if not trip.sent:
-            self._require_silence(trip)
-        trip.sent = True
+        attempt = current_attempt()
+        if not attempt.is_sent:
+            self._require_silent(attempt)
+        attempt.is_sent = True
         try:
-            self._write(memoryview(data), trip)
+            self._write(memoryview(data), attempt)
         except OSError:
             # urllib3 reads on where the upstream has hung up: what is found then came early.
-            trip.early = True
+            attempt.is_early = True
             raise
 
-    def _require_silence(self, trip: Trip) -> None:
+    def _require_silent(self, attempt: ConnectionAttempt) -> None:
         """A new connection may be told that it is not welcome; what is on a used one is for nobody."""
-        if self.is_used and not IDLE.is_silent(self):
-            trip.connected, trip.trouble = False, "the connection in use was out of step"
-            raise OutOfStep
+        if self.is_used and not IDLE_CONNECTIONS.is_silent(self):
+            attempt.is_connected, attempt.connect_error = False, "the connection in use was out of step"
+            raise ConnectionOutOfStep
 
-    def _write(self, data: memoryview, trip: Trip) -> None:
+    def _write(self, data: memoryview, attempt: ConnectionAttempt) -> None:
         """As long as there is no answer: what is not wanted any more might not even be read."""
-        while data and not self._is_answered(trip):
+        while data and not self._response_has_begun(attempt):
             try:
-                data = data[self.sock.send(data[:_PIECE_BYTES]) :]
-            except _WOULD_WAIT:
-                wait_for_socket(self.sock, read=True, write=True, timeout=trip.remaining())
+                data = data[self.sock.send(data[:_CHUNK_BYTES]) :]
+            except _WOULD_BLOCK:
+                wait_for_socket(self.sock, read=True, write=True, timeout=attempt.remaining())
 
-    def _is_answered(self, trip: Trip) -> bool:
+    def _response_has_begun(self, attempt: ConnectionAttempt) -> bool:
         """Whether the final answer has begun. What has come, interim answers too, is left to whoever reads it."""
-        more = b"" if trip.early else self._arrived()
+        more = b"" if attempt.is_early else self._receive()
         if more:
-            trip.arrived += more
-            status = final_status_in(trip.arrived)
-            trip.early = status is not None or len(trip.arrived) >= MAX_HEADER_BYTES
-            if status is not None and self.is_used and not is_refusal(status):
-                IDLE.distrust(self.place)
-        return trip.early
+            attempt.received += more
+            status = find_final_status(attempt.received)
+            attempt.is_early = status is not None or len(attempt.received) >= MAX_HEADER_BYTES
+            if status is not None and self.is_used and not is_early_rejection(status):
+                IDLE_CONNECTIONS.distrust(self.place)
+        return attempt.is_early
 
-    def _arrived(self) -> bytes:
+    def _receive(self) -> bytes:
         """Of the answer, by now. Raises OSError when nothing more can come. Leaves the socket without a time-out."""
         self.sock.settimeout(0)
         try:
-            arrived = bytes(self.sock.recv(_PIECE_BYTES))
-        except _WOULD_WAIT:
+            arrived = bytes(self.sock.recv(_CHUNK_BYTES))
+        except _WOULD_BLOCK:
             return b""
         if not arrived:
             raise ConnectionResetError("the upstream hung up on the request")
         return arrived
 
-    def let_go(self, trip: Trip) -> None:
+    def let_go(self, attempt: ConnectionAttempt) -> None:
         """Between two requests: a cut of the former does not meet the next, and one descriptor is enough."""
-        trip.line.detach()
+        attempt.abort_handle.detach()
         if self._held is not None:
             self._held.close()
             self._held = None
 
     def close(self) -> None:
         held, self._held = self._held, None
-        trip = trip_if_any()
-        if held is not None and not (trip is not None and trip.adopt(held)):
+        attempt = attempt_or_none()
+        if held is not None and not (attempt is not None and attempt.keep_open(held)):
             held.close()
         super().close()
 
@@ -182,8 +187,8 @@ class _SharedPool(HTTPConnectionPool):
     """Takes its connections from those of the process, and gives them back there."""
 
     def _get_conn(self, timeout: float | None = None) -> Any:  # noqa: ARG002
-        place = Place(self.scheme, self.host, self.port, str(self.proxy or ""))
-        connection: Any = IDLE.take(owner=current_trip().owner, place=place)
+        place = Destination(self.scheme, self.host, self.port, str(self.proxy or ""))
+        connection: Any = IDLE_CONNECTIONS.take(owner=current_attempt().owner, destination=place)
         if connection is None:
             connection = self._new_conn()
             connection.place = place
@@ -194,15 +199,15 @@ class _SharedPool(HTTPConnectionPool):
 
         What lay behind it makes its upstream distrusted, whose connections are not kept.
         """
-        trip = trip_if_any()
-        if conn is None or trip is None or conn.sock is None:
+        attempt = attempt_or_none()
+        if conn is None or attempt is None or conn.sock is None:
             return
-        if trip.surplus:
-            IDLE.distrust(conn.place)
-        if trip.finished and not trip.early:
+        if attempt.has_surplus:
+            IDLE_CONNECTIONS.distrust(conn.place)
+        if attempt.is_finished and not attempt.is_early:
             conn.is_used = True
-            conn.let_go(trip)
-            IDLE.keep(conn, owner=trip.owner)
+            conn.let_go(attempt)
+            IDLE_CONNECTIONS.keep(conn, owner=attempt.owner)
         else:
             conn.close()
 

@@ -14,12 +14,12 @@ import ssl
 from http.client import HTTPException, HTTPResponse, IncompleteRead, RemoteDisconnected
 from typing import TYPE_CHECKING, Any
 
-from routing.transport.connection_attempt import current_trip, trip_if_any
+from routing.transport.connection_attempt import attempt_or_none, current_attempt
 
 if TYPE_CHECKING:
     import socket
 
-    from routing.transport.connection_attempt import Trip
+    from routing.transport.connection_attempt import ConnectionAttempt
 
 MAX_HEADER_BYTES = 262_144
 """Of status line and headers together, interim answers included."""
@@ -37,86 +37,86 @@ _STATUS = re.compile(rb"HTTP/\d\S*[ \t]+(\d{3})")
 _END_OF_HEADERS = re.compile(rb"\n\r?\n")
 
 
-class TooLarge(HTTPException):
+class ResponseTooLarge(HTTPException):
     """Of an answer's headers, or of all of it."""
 
 
-def final_status_in(arrived: bytes) -> int | None:
+def find_final_status(received: bytes) -> int | None:
     """The final status among the first bytes of an answer; 0 when they are none, None when it is not there yet."""
     at = 0
-    while at < len(arrived):
-        found = _STATUS.match(arrived, at)
+    while at < len(received):
+        found = _STATUS.match(received, at)
         if found is None:
-            is_cut = b"\n" not in arrived[at : at + _MAX_LINE_BYTES] and b"HTTP/".startswith(
-                arrived[at : at + 5]
+            is_cut = b"\n" not in received[at : at + _MAX_LINE_BYTES] and b"HTTP/".startswith(
+                received[at : at + 5]
             )
             return None if is_cut else 0
         if int(found[1]) >= 200:
             return int(found[1])
-        end = _END_OF_HEADERS.search(arrived, at)
-        at = end.end() if end else len(arrived)
+        end = _END_OF_HEADERS.search(received, at)
+        at = end.end() if end else len(received)
     return None
 
 
-def is_refusal(status: int | None) -> bool:
+def is_early_rejection(status: int | None) -> bool:
     """What an upstream may rightly say before it has read the request."""
     return status is not None and status >= 300
 
 
-class _TimedReader(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """Reads from a socket until the deadline of the trip: a byte a second does not begin the time anew.
 
     What arrived while the request was written comes first. `bytes_left`: bounds what is read, unless it is None.
     `ended`: the upstream hung up.
     """
 
-    def __init__(self, raw: io.RawIOBase, sock: socket.socket, trip: Trip) -> None:
+    def __init__(self, raw: io.RawIOBase, sock: socket.socket, attempt: ConnectionAttempt) -> None:
         self.bytes_left: int | None = None
-        self.ended = False
+        self.has_ended = False
         self._raw = raw
         self._sock = sock
-        self._trip = trip
-        self._waits = True
+        self._attempt = attempt
+        self._is_blocking = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
         if self.bytes_left is not None and self.bytes_left <= 0:
-            self._trip.is_too_large = True
-            raise TooLarge
-        count = self._from_arrived(buffer) if self._trip.arrived else self._from_socket(buffer)
+            self._attempt.is_too_large = True
+            raise ResponseTooLarge
+        count = self._read_received(buffer) if self._attempt.received else self._read_socket(buffer)
         if self.bytes_left is not None:
             self.bytes_left -= count or 0
         return count
 
-    def _from_arrived(self, buffer: Any) -> int:
-        count = min(len(buffer), len(self._trip.arrived))
-        buffer[:count] = self._trip.arrived[:count]
-        self._trip.arrived = self._trip.arrived[count:]
+    def _read_received(self, buffer: Any) -> int:
+        count = min(len(buffer), len(self._attempt.received))
+        buffer[:count] = self._attempt.received[:count]
+        self._attempt.received = self._attempt.received[count:]
         return count
 
-    def _from_socket(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._trip.remaining() if self._waits else 0)
+    def _read_socket(self, buffer: Any) -> int | None:
+        self._sock.settimeout(self._attempt.remaining() if self._is_blocking else 0)
         count = self._raw.readinto(buffer)
-        self.ended = self.ended or count == 0
+        self.has_ended = self.has_ended or count == 0
         return count
 
     def stop_waiting(self) -> None:
         """From now on only what is there already is read."""
-        self._waits = False
+        self._is_blocking = False
 
     def close(self) -> None:
         self._raw.close()
         super().close()
 
 
-class UpstreamAnswer(HTTPResponse):
+class UpstreamHttpResponse(HTTPResponse):
     """Tells the trip its status, whether it is plainly finished, and whether there was something behind it."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
-        self._reader = _TimedReader(self.fp.detach(), sock, current_trip())
+        self._reader = _DeadlineReader(self.fp.detach(), sock, current_attempt())
         self.fp: Any = io.BufferedReader(self._reader, _BUFFER_BYTES)
         self._had_interim = False
 
@@ -126,12 +126,12 @@ class UpstreamAnswer(HTTPResponse):
         try:
             super().begin(*args, **kwargs)
         except HTTPException:
-            self._note_status()
+            self._record_status()
             raise
-        if self._reader.ended:  # the library takes the end of the connection for that of the headers
+        if self._reader.has_ended:  # the library takes the end of the connection for that of the headers
             raise RemoteDisconnected("the connection ended within the headers")
-        self._reader.bytes_left = current_trip().max_bytes or None
-        self._note_status()
+        self._reader.bytes_left = current_attempt().max_bytes or None
+        self._record_status()
 
     def _read_status(self) -> tuple[str, int, str]:
         """Of the final answer. https://www.rfc-editor.org/rfc/rfc9110#section-15.2"""
@@ -149,19 +149,19 @@ class UpstreamAnswer(HTTPResponse):
             raise IncompleteRead(b"")
         return super()._safe_read(amt)  # type: ignore[misc,no-any-return]
 
-    def _note_status(self) -> None:
+    def _record_status(self) -> None:
         """A number as soon as there was a status line; a status line that is none is no answer."""
         if isinstance(self.status, int):
-            current_trip().status = self.status
+            current_attempt().status = self.status
 
     def _close_conn(self) -> None:
         """Called once the body is read, and whenever it is given up."""
-        trip = trip_if_any()
-        if trip is not None and self.headers is not None and not self.will_close:
-            self._look_behind(trip)
+        attempt = attempt_or_none()
+        if attempt is not None and self.headers is not None and not self.will_close:
+            self._check_surplus(attempt)
         super()._close_conn()  # type: ignore[misc]
 
-    def _look_behind(self, trip: Trip) -> None:
+    def _check_surplus(self, attempt: ConnectionAttempt) -> None:
         self._reader.stop_waiting()
         try:
             behind = self.fp.peek(1)
@@ -171,10 +171,10 @@ class UpstreamAnswer(HTTPResponse):
             return
         # None: it came in chunks. After a cut within them urllib3 closes the connection as well.
         whole = self.length in (None, 0)
-        trip.surplus = whole and bool(behind)
-        trip.finished = whole and self._is_plain()
+        attempt.has_surplus = whole and bool(behind)
+        attempt.is_finished = whole and self._has_unambiguous_end()
 
-    def _is_plain(self) -> bool:
+    def _has_unambiguous_end(self) -> bool:
         """Whether everybody on the way reads the same end out of the headers."""
         lengths = self.headers.get_all("content-length", [])
         codings = self.headers.get_all("transfer-encoding", [])

@@ -28,14 +28,14 @@ MAX_IDLE_SECONDS = 4.0
 MIN_IDLE_SECONDS = 0.25
 """A second answer to one request comes, if it does, in the moment after the first."""
 
-ENOUGH_CONNECTIONS = 16
+REUSE_WITHOUT_WAIT_CONNECTIONS = 16
 """Of one owner to one upstream: with so many idle, the longest silent one serves, however short that was."""
 
-MAX_CONNECTIONS = 64
+MAX_IDLE_CONNECTIONS = 64
 """Idle ones of the process. The oldest are closed."""
 
 
-class Place(NamedTuple):
+class Destination(NamedTuple):
     """Where a connection leads: the upstream's address, or the proxy's before it."""
 
     scheme: str
@@ -50,7 +50,7 @@ class _Idle(NamedTuple):
     since: float
 
     @property
-    def place(self) -> Place:
+    def destination(self) -> Destination:
         return self.connection.place
 
 
@@ -60,10 +60,10 @@ class IdleConnections:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._idle: list[_Idle] = []
-        self._out_of_step: set[Place] = set()
+        self._out_of_step: set[Destination] = set()
 
-    def take(self, *, owner: str, place: Place) -> UpstreamConnection | None:
-        while (found := self._pop(owner=owner, place=place)) is not None:
+    def take(self, *, owner: str, destination: Destination) -> UpstreamConnection | None:
+        while (found := self._pop(owner=owner, destination=destination)) is not None:
             if self.is_silent(found.connection):
                 return found.connection
             found.connection.close()
@@ -71,7 +71,7 @@ class IdleConnections:
 
     def is_silent(self, connection: UpstreamConnection) -> bool:
         """Whether it is open, and nothing came on it that was not asked for, which makes its upstream distrusted."""
-        unread = _unread(connection.sock)
+        unread = _read_unrequested(connection.sock)
         if unread:
             self.distrust(connection.place)
         return unread is None
@@ -80,34 +80,34 @@ class IdleConnections:
         """Takes the connection over; closes it when it may not serve again."""
         with self._lock:
             kept = _Idle(owner, connection, time.monotonic())
-            if kept.place in self._out_of_step:
+            if kept.destination in self._out_of_step:
                 to_close = [kept]
             else:
                 self._idle.append(kept)
-                to_close = self._aged(now=kept.since)
+                to_close = self._pop_expired(now=kept.since)
         for one in to_close:
             one.connection.close()
 
-    def distrust(self, place: Place) -> None:
+    def distrust(self, destination: Destination) -> None:
         """This upstream has sent bytes that no request of ours had asked for."""
         with self._lock:
-            is_news = place not in self._out_of_step
-            self._out_of_step.add(place)
-            dropped = [one for one in self._idle if one.place == place]
-            self._idle = [one for one in self._idle if one.place != place]
+            is_news = destination not in self._out_of_step
+            self._out_of_step.add(destination)
+            dropped = [one for one in self._idle if one.destination == destination]
+            self._idle = [one for one in self._idle if one.destination != destination]
         for one in dropped:
             one.connection.close()
         if is_news:
             logger.warning(
                 "upstream out of step: it sent bytes that no request had asked for; from now on each request "
                 "has a connection of its own",
-                extra={"host": place.host},
+                extra={"host": destination.host},
             )
 
-    def close_aged(self) -> None:
+    def close_expired(self) -> None:
         """Those that lay too long to serve again. For whoever wakes up now and then: nobody may come for them."""
         with self._lock:
-            to_close = self._aged(now=time.monotonic())
+            to_close = self._pop_expired(now=time.monotonic())
         for one in to_close:
             one.connection.close()
 
@@ -118,22 +118,22 @@ class IdleConnections:
         for one in dropped:
             one.connection.close()
 
-    def _pop(self, *, owner: str, place: Place) -> _Idle | None:
+    def _pop(self, *, owner: str, destination: Destination) -> _Idle | None:
         with self._lock:
             now = time.monotonic()
-            to_close = self._aged(now=now)
-            own = [one for one in self._idle if one.owner == owner and one.place == place]
+            to_close = self._pop_expired(now=now)
+            own = [one for one in self._idle if one.owner == owner and one.destination == destination]
             is_silent = bool(own) and now - own[0].since >= MIN_IDLE_SECONDS
-            found = own[0] if is_silent or len(own) >= ENOUGH_CONNECTIONS else None
+            found = own[0] if is_silent or len(own) >= REUSE_WITHOUT_WAIT_CONNECTIONS else None
             if found is not None:
                 self._idle.remove(found)
         for one in to_close:
             one.connection.close()
         return found
 
-    def _aged(self, *, now: float) -> list[_Idle]:
+    def _pop_expired(self, *, now: float) -> list[_Idle]:
         """Takes out those that lay too long, or are too many; they lie in the order of their times."""
-        too_many = len(self._idle) - MAX_CONNECTIONS
+        too_many = len(self._idle) - MAX_IDLE_CONNECTIONS
         to_close = [
             one
             for number, one in enumerate(self._idle)
@@ -143,7 +143,7 @@ class IdleConnections:
         return to_close
 
 
-def _unread(sock: socket.socket | None) -> bytes | None:
+def _read_unrequested(sock: socket.socket | None) -> bytes | None:
     """None: silent, as it should be. Else what came while nothing was asked; empty when it is closed or broken."""
     if sock is None:
         return b""
@@ -156,5 +156,5 @@ def _unread(sock: socket.socket | None) -> bytes | None:
         return b""
 
 
-IDLE = IdleConnections()
-atexit.register(IDLE.close_all)
+IDLE_CONNECTIONS = IdleConnections()
+atexit.register(IDLE_CONNECTIONS.close_all)

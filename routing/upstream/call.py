@@ -29,7 +29,7 @@ class Caller:
     team_id: uuid.UUID | None
 
 
-class Line:
+class AbortHandle:
     """What another thread may cut: the sockets of one running call.
 
     `cut(reason)` shuts them down, and every socket attached later as well, so that a cut is never missed
@@ -40,15 +40,15 @@ class Line:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
-        self._cut = threading.Event()
-        self.cut_reason: str | None = None
+        self._aborted = threading.Event()
+        self.abort_reason: str | None = None
         self.deadline: float | None = None
 
     def attach(self, sock: socket.socket) -> None:
         with self._lock:
             self._socket = sock
-            if self.cut_reason is not None:
-                _shut(sock)
+            if self.abort_reason is not None:
+                _shut_down(sock)
 
     def detach(self, sock: socket.socket | None = None) -> None:
         """Forgets the socket that is attached; when `sock` is given, only if it is that one."""
@@ -56,19 +56,19 @@ class Line:
             if sock is None or sock is self._socket:
                 self._socket = None
 
-    def cut(self, reason: str) -> None:
+    def abort(self, reason: str) -> None:
         with self._lock:
-            self.cut_reason = self.cut_reason or reason
-            self._cut.set()
+            self.abort_reason = self.abort_reason or reason
+            self._aborted.set()
             if self._socket is not None:
-                _shut(self._socket)
+                _shut_down(self._socket)
 
-    def pause(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
         """Waits, but not beyond a cut."""
-        self._cut.wait(seconds)
+        self._aborted.wait(seconds)
 
 
-def _shut(sock: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     # A socket that the other thread has closed meanwhile is as good as shut.
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)
@@ -87,7 +87,7 @@ class Call:
     body: bytes = field(repr=False)
     idempotency_key: str
     timeout_seconds: float
-    line: Line
+    abort_handle: AbortHandle
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -105,7 +105,7 @@ class Tokens:
 
 
 @dataclass(frozen=True, slots=True)
-class Used:
+class ReportedUsage:
     """What an answer says of its own use. `is_told`: something, and be it nothing that can be counted.
 
     `tokens` None: they cannot be told. `upstream_cost_nanos`: in nano-dollars, what the upstream says that the call
@@ -114,14 +114,14 @@ class Used:
 
     tokens: Tokens | None = None
     upstream_cost_nanos: int | None = None
-    is_told: bool = False
+    is_reported: bool = False
 
 
-NOTHING_SAID = Used()
+NO_REPORTED_USAGE = ReportedUsage()
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class PriceRate:
     """A rate of a binding's pricing: nano-units of the currency per million tokens of `meter`."""
 
     meter: str
@@ -134,7 +134,7 @@ class PriceList:
     name: str
     version: int
     currency: str
-    rates: tuple[Priced, ...]
+    rates: tuple[PriceRate, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,18 +166,18 @@ class Postponement:
     seconds: float
     must_wait: bool = False
     whole_policy: bool = False
-    at_once: int = 0
+    concurrency_limit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class KeyRefused:
+class HostKeyRejection:
     """The upstream refused our host key (401, 403), which says nothing of the call: it may be made again.
 
     `seconds`: until a host key may be usable. `others`: one of them refused neither this call nor, with 401, another.
     """
 
     seconds: float
-    others: bool
+    has_other_keys: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,4 +202,4 @@ class Outcome:
     upstream_cost_nanos: int | None = None
     may_have_used: bool = False
     postponement: Postponement | None = None
-    key_refused: KeyRefused | None = None
+    host_key_rejected: HostKeyRejection | None = None

@@ -24,35 +24,35 @@ FIXED_HEADERS = {
     "User-Agent": "relaybatch",
 }
 NO_AUTH = "none"
-AUTH_WORDS = ("bearer", "x-api-key", "api-key", NO_AUTH)
+AUTH_SCHEMES = ("bearer", "x-api-key", "api-key", NO_AUTH)
 """What a host's `auth` says in one word; anything else is the name of the header that holds the secret."""
 
 MAX_HEADER_CHARACTERS = 8192
 
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
 _VALUE = re.compile(r"[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?")
-_CREDENTIALS = re.compile(r"cookie|key|token|secret|passw|auth|credential", re.IGNORECASE)
+_CREDENTIAL_NAME = re.compile(r"cookie|key|token|secret|passw|auth|credential", re.IGNORECASE)
 # They are about the connection, which is ours: https://www.rfc-editor.org/rfc/rfc9110#section-7.6.1
-_OF_THE_CONNECTION = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
-_OF_THE_REQUEST = frozenset({"host", "content-length", "idempotency-key", "expect"})
-_OURS = _OF_THE_REQUEST | {name.lower() for name in FIXED_HEADERS} - {"user-agent"}
+_CONNECTION_HEADERS = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"})
+_REQUEST_HEADERS = frozenset({"host", "content-length", "idempotency-key", "expect"})
+_RESERVED_HEADERS = _REQUEST_HEADERS | {name.lower() for name in FIXED_HEADERS} - {"user-agent"}
 
 
-def checked_header_name(name: str) -> str:
+def validate_header_name(name: str) -> str:
     """Of a host's own header. Raises ValueError."""
     lower = name.lower()
     if not _NAME.fullmatch(name):
         raise ValueError("expected the name of a header: 1-200 letters, digits and signs as -")
-    if lower in _OF_THE_CONNECTION or lower.startswith("proxy-"):
+    if lower in _CONNECTION_HEADERS or lower.startswith("proxy-"):
         raise ValueError("expected another header: this one is about the connection")
-    if lower in _OURS:
+    if lower in _RESERVED_HEADERS:
         raise ValueError("expected another header: this one is set for each request")
     return name
 
 
-def checked_auth_header(name: str) -> str:
+def validate_auth_header(name: str) -> str:
     """Of the header that holds a host key's secret. Raises ValueError."""
-    lower = checked_header_name(name).lower()
+    lower = validate_header_name(name).lower()
     if lower in {"bearer", NO_AUTH}:
         raise ValueError(f"expected the name of a header, or auth: {lower} without header")
     if lower == "user-agent" or lower.startswith("anthropic-"):
@@ -60,7 +60,7 @@ def checked_auth_header(name: str) -> str:
     return name
 
 
-def checked_header_value(value: str) -> str:
+def validate_header_value(value: str) -> str:
     """Raises ValueError: a line end would begin another header, and other control characters have no place in one."""
     if len(value) > MAX_HEADER_CHARACTERS or not _VALUE.fullmatch(value):
         raise ValueError(
@@ -69,31 +69,31 @@ def checked_header_value(value: str) -> str:
     return value
 
 
-def holds_credentials(name: str) -> bool:
+def is_credential_header(name: str) -> bool:
     """By its name, as a header's often does: its text is then kept like a secret."""
-    return bool(_CREDENTIALS.search(name))
+    return bool(_CREDENTIAL_NAME.search(name))
 
 
-def authenticating_names(auth: str) -> frozenset[str]:
+def auth_header_names(auth: str) -> frozenset[str]:
     """In lower case: those that no header of the host may have. `auth` empty: the adapters of its bindings decide."""
     if auth:
-        return frozenset(name.lower() for name in authentication(auth, secret=""))
-    return frozenset().union(*(authenticating_names(adapter.auth) for adapter in ADAPTERS.values()))
+        return frozenset(name.lower() for name in auth_headers(auth, secret=""))
+    return frozenset().union(*(auth_header_names(adapter.auth) for adapter in ADAPTERS.values()))
 
 
-def authentication(auth: str, *, secret: str) -> dict[str, str]:
+def auth_headers(auth: str, *, secret: str) -> dict[str, str]:
     if auth == NO_AUTH:
         return {}
     return {"Authorization": f"Bearer {secret}"} if auth == "bearer" else {auth: secret}
 
 
-def call_headers(
-    adapter: Adapter, *, of_host: Headers, passed_on: Mapping[str, str], auth: str, secret: str
+def build_headers(
+    adapter: Adapter, *, host_headers: Headers, forwarded: Mapping[str, str], auth: str, secret: str
 ) -> Headers:
     """The caller's win over the host's, the host's over what the adapter says by itself; nothing over what
     authenticates. Names are the same in whatever case, so the later one takes the place of the earlier."""
-    wanted = adapter.headers(passed_on=passed_on)
-    ours = {name: value for name, value in wanted.items() if name not in passed_on}
-    callers = {name: value for name, value in wanted.items() if name in passed_on}
-    layers = (ours, dict(of_host), callers, authentication(auth, secret=secret))
+    wanted = adapter.headers(passed_on=forwarded)
+    ours = {name: value for name, value in wanted.items() if name not in forwarded}
+    callers = {name: value for name, value in wanted.items() if name in forwarded}
+    layers = (ours, dict(host_headers), callers, auth_headers(auth, secret=secret))
     return tuple({name.lower(): (name, value) for layer in layers for name, value in layer.items()}.values())

@@ -44,13 +44,13 @@ def has_one_model(body: Text) -> bool:
     models = _models(text)
     if len(models) != 1:
         return False
-    key_end = text.rindex(b'"', 0, _place_of(models[0], text))
+    key_end = text.rindex(b'"', 0, _position_of(models[0], text))
     memoryview(text)[:] = memoryview(body)
     text[key_end - 1] = ord("0")  # an l, or the end of its escape: the key is `mode0` or such
     return not _models(text)
 
 
-def with_model(body: bytes, upstream_name: str) -> bytes:
+def replace_model(body: bytes, upstream_name: str) -> bytes:
     """The body with the value of its top-level `model`, a string, replaced, and every other byte kept.
 
     Only for a body that has one: ValueError where none can be found.
@@ -69,7 +69,7 @@ def _start_of_model(body: bytes) -> int:
         return found[0].end()
     text = bytearray(body)
     model = getattr(_keys.decode(text), "model", UNSET) if found else UNSET
-    return _place_of(model, text) if isinstance(model, Raw) else len(body)
+    return _position_of(model, text) if isinstance(model, Raw) else len(body)
 
 
 def _models(text: Text) -> list[Raw]:
@@ -79,7 +79,7 @@ def _models(text: Text) -> list[Raw]:
     return [value for value in values if isinstance(value, Raw)]
 
 
-def _place_of(model: Raw, text: bytearray) -> int:
+def _position_of(model: Raw, text: bytearray) -> int:
     """Where in the text it begins: it is a view of it, so what is written there shows. By halves. Spoils the text."""
     seen = memoryview(model)
     places = array("Q", (key.end() for key in _KEY.finditer(text)))

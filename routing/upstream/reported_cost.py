@@ -5,12 +5,12 @@ from __future__ import annotations
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
-MOST_NANOS = 2**63 - 1
+MAX_NANOS = 2**63 - 1
 """What a bigint holds."""
-TICKS_A_NANO = 10
+TICKS_PER_NANO = 10
 _NANO = Decimal("1e-9")
 _WHOLE_NANOS = Context(prec=30, rounding=ROUND_FLOOR)
-_MOST_DOLLARS = 10**10
+_MAX_DOLLARS = 10**10
 
 
 def upstream_cost_nanos(usage: Any) -> int | None:
@@ -29,20 +29,16 @@ def upstream_cost_nanos(usage: Any) -> int | None:
 
 
 def _nanos(dollars: Any) -> int | None:
-    if (
-        isinstance(dollars, bool)
-        or not isinstance(dollars, int | Decimal)
-        or not 0 <= dollars < _MOST_DOLLARS
-    ):
+    if isinstance(dollars, bool) or not isinstance(dollars, int | Decimal) or not 0 <= dollars < _MAX_DOLLARS:
         return None
-    return _storable(int(Decimal(dollars).quantize(_NANO, context=_WHOLE_NANOS).scaleb(9, _WHOLE_NANOS)))
+    return _if_storable(int(Decimal(dollars).quantize(_NANO, context=_WHOLE_NANOS).scaleb(9, _WHOLE_NANOS)))
 
 
 def _from_ticks(ticks: Any) -> int | None:
     if isinstance(ticks, bool) or not isinstance(ticks, int) or ticks < 0:
         return None
-    return _storable(ticks // TICKS_A_NANO)
+    return _if_storable(ticks // TICKS_PER_NANO)
 
 
-def _storable(nanos: int) -> int | None:
-    return nanos if nanos <= MOST_NANOS else None
+def _if_storable(nanos: int) -> int | None:
+    return nanos if nanos <= MAX_NANOS else None

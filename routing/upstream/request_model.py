@@ -19,7 +19,7 @@ _MAX_CHARACTER_BYTES = 12
 _MAX_NAME_BYTES = 2 + (MAX_NAME_CHARACTERS + 2) * _MAX_CHARACTER_BYTES
 # Not possessive: before Python 3.11.5, half an escape at the end is then taken as well
 # (https://github.com/python/cpython/issues/106052).
-_BEGINNING = re.compile(rb'"(?:[^"\\]+|\\(?:u[0-9a-fA-F]{4}|[^u]))*', re.DOTALL)
+_STRING_PREFIX = re.compile(rb'"(?:[^"\\]+|\\(?:u[0-9a-fA-F]{4}|[^u]))*', re.DOTALL)
 
 
 class _Fields(msgspec.Struct):
@@ -38,36 +38,36 @@ def requested_model(body: bytes) -> str:
     try:
         return _checked_model(body)
     except msgspec.ValidationError:
-        raise _invalid("the body is not a JSON object") from None
+        raise _invalid_item("the body is not a JSON object") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _invalid("the body is not JSON, or nested too deep") from None
+        raise _invalid_item("the body is not JSON, or nested too deep") from None
 
 
 def _checked_model(body: bytes) -> str:
     fields = _FIELDS.decode(body)
-    if _is(fields.model, b"null"):
-        raise _invalid("model is missing")
-    if bytes(memoryview(fields.model)[:1]) != b'"' or _is(fields.model, b'""'):
-        raise _invalid("model must be a non-empty string")
+    if _equals(fields.model, b"null"):
+        raise _invalid_item("model is missing")
+    if bytes(memoryview(fields.model)[:1]) != b'"' or _equals(fields.model, b'""'):
+        raise _invalid_item("model must be a non-empty string")
     if not has_one_model(body):
-        raise _invalid("model is given twice, in whatever case")
-    if not (_is(fields.stream, b"null") or _is(fields.stream, b"false")):
-        raise _invalid("stream must be false or left out: an item has one whole answer")
-    return _name(fields.model)
+        raise _invalid_item("model is given twice, in whatever case")
+    if not (_equals(fields.stream, b"null") or _equals(fields.stream, b"false")):
+        raise _invalid_item("stream must be false or left out: an item has one whole answer")
+    return _decode_name(fields.model)
 
 
-def _is(value: Raw, text: bytes) -> bool:
+def _equals(value: Raw, text: bytes) -> bool:
     """Without a copy of a value of any size."""
     return len(value) == len(text) and bytes(value) == text
 
 
-def _name(quoted: Raw) -> str:
+def _decode_name(quoted: Raw) -> str:
     if len(quoted) <= _MAX_NAME_BYTES:
         return msgspec.json.decode(quoted, type=str)
-    beginning = _BEGINNING.match(memoryview(quoted)[:_MAX_NAME_BYTES])
+    beginning = _STRING_PREFIX.match(memoryview(quoted)[:_MAX_NAME_BYTES])
     text = beginning[0].decode(errors="ignore") if beginning else '"'
     return str(json.loads(f'{text}"', strict=False))
 
 
-def _invalid(message: str) -> CallFailed:
+def _invalid_item(message: str) -> CallFailed:
     return CallFailed(Failure(code="invalid_item", message=message))

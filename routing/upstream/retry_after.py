@@ -6,7 +6,7 @@ import re
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-MAX_SECONDS = 900.0
+MAX_RETRY_AFTER_SECONDS = 900.0
 
 _NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d+)?", re.ASCII)
 
@@ -20,15 +20,15 @@ def retry_after_seconds(value: str | None, *, date: str | None) -> float | None:
         return None
     text = value.strip()
     seconds = float(text) if _NUMBER.fullmatch(text) else _seconds_between(date, text)
-    return min(max(seconds, 0.0), MAX_SECONDS)
+    return min(max(seconds, 0.0), MAX_RETRY_AFTER_SECONDS)
 
 
 def _seconds_between(date: str | None, text: str) -> float:
-    until = _read(text)
-    return (until - (_read(date or "") or datetime.now(UTC))).total_seconds() if until else 0.0
+    until = _parse_date(text)
+    return (until - (_parse_date(date or "") or datetime.now(UTC))).total_seconds() if until else 0.0
 
 
-def _read(text: str) -> datetime | None:
+def _parse_date(text: str) -> datetime | None:
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):

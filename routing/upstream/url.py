@@ -14,14 +14,14 @@ if TYPE_CHECKING:
 
     from routing.adapters import Adapter
 
-MODEL = "{model}"
+MODEL_PLACEHOLDER = "{model}"
 MAX_BASE_URL_CHARACTERS = 500
 
-_DOTS = frozenset({".", ".."})
+_DOT_SEGMENTS = frozenset({".", ".."})
 _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
-def checked_base_url(text: str) -> str:
+def validate_base_url(text: str) -> str:
     """Without the slashes at its end. Raises ValueError with the form expected."""
     parts = _split(text)
     if len(text) > MAX_BASE_URL_CHARACTERS or not re.fullmatch(r"[\x21-\x7e]+", text):
@@ -32,29 +32,29 @@ def checked_base_url(text: str) -> str:
         raise ValueError("expected a URL without credentials: a host key holds them")
     if "?" in text or "#" in text:
         raise ValueError("expected a URL without ? and #: query holds parameters")
-    _check_places(parts)
+    _check_path(parts)
     return text.rstrip("/")
 
 
 def call_url(adapter: Adapter, *, base_url: str, upstream_name: str, query: Mapping[str, str]) -> str:
     """As it goes over the wire. Raises ValueError for what must not be sent."""
-    url = _filled(adapter.path(checked_base_url(base_url)), upstream_name)
+    url = _fill_model(adapter.path(validate_base_url(base_url)), upstream_name)
     return f"{url}?{urlencode(query, quote_via=quote, safe='')}" if query else url
 
 
-def check_name_fits(base_url: str, *, upstream_name: str) -> None:
+def check_upstream_name(base_url: str, *, upstream_name: str) -> None:
     """Raises ValueError when calls for this name below this base URL must not be sent."""
-    _filled(checked_base_url(base_url), upstream_name)
+    _fill_model(validate_base_url(base_url), upstream_name)
 
 
-def _filled(url: str, upstream_name: str) -> str:
+def _fill_model(url: str, upstream_name: str) -> str:
     """With the upstream's name, percent-encoded whole, where the URL says {model}.
 
     A name that would be a step up or down the path is refused: servers and proxies take such steps.
     """
-    if MODEL in url and upstream_name in _DOTS:
+    if MODEL_PLACEHOLDER in url and upstream_name in _DOT_SEGMENTS:
         raise ValueError("the upstream's name of the model is . or .., which cannot stand for {model}")
-    return url.replace(MODEL, quote(upstream_name, safe=""))
+    return url.replace(MODEL_PLACEHOLDER, quote(upstream_name, safe=""))
 
 
 def _split(text: str) -> SplitResult:
@@ -68,13 +68,13 @@ def _split(text: str) -> SplitResult:
     return parts
 
 
-def _check_places(parts: SplitResult) -> None:
+def _check_path(parts: SplitResult) -> None:
     if "{" in parts.netloc or "}" in parts.netloc:
         raise ValueError("expected {model} in the path alone")
-    if re.search(r"[{}]", parts.path.replace(MODEL, "")):
+    if re.search(r"[{}]", parts.path.replace(MODEL_PLACEHOLDER, "")):
         raise ValueError("expected no braces in the path but those of {model}")
     if _BROKEN_ESCAPE.search(parts.path):
         raise ValueError("expected two hexadecimal digits behind each % in the path")
     # Libraries and servers take percent-encoded dots for the same.
-    if any(unquote(segment) in _DOTS for segment in parts.path.split("/")):
+    if any(unquote(segment) in _DOT_SEGMENTS for segment in parts.path.split("/")):
         raise ValueError("expected a path without the segments . and ..")

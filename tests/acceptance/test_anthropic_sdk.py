@@ -69,7 +69,7 @@ def test_a_batch_goes_from_create_to_delete(
     betas = {} if namespace == "messages" else {"betas": ["one-1", "two-2"]}
     batch = batches.create(requests=requests("good", "odd", "refuse"), **betas)
     assert batch.request_counts.processing == 3
-    upstream.wait_for(lambda up: up.inside == 3)
+    upstream.wait_for(lambda up: up.in_flight == 3)
     seen = calls(web, "/v1/")
     with pytest.raises(anthropic.AnthropicError, match="No `results_url`"):
         batches.results(batch.id)
@@ -109,7 +109,7 @@ def test_a_batch_is_cancelled_and_listed_page_by_page(
 ) -> None:
     batches = client.messages.batches
     hanging = batches.create(requests=requests("hang", "good"))
-    upstream.wait_for(lambda up: up.inside == 1)
+    upstream.wait_for(lambda up: up.in_flight == 1)
     wait_until(lambda: batches.retrieve(hanging.id).processing_status == "in_progress", lambda: "it ended")
     cancelled = batches.cancel(hanging.id)
     assert cancelled.cancel_initiated_at

@@ -91,7 +91,7 @@ def test_chat_batches_are_listed_and_cancelled(client: openai.OpenAI, upstream: 
     upstream.handler = lambda _: answers.hang()
     ids = [created(client, "a").id for _ in range(5)][::-1]
     assert [batch.id for batch in client.batches.list(limit=2)] == ids
-    upstream.wait_for(lambda up: up.inside == 5)
+    upstream.wait_for(lambda up: up.in_flight == 5)
     cancelling = client.batches.cancel(ids[0])
     assert cancelling.status in ("cancelling", "cancelled")
     assert cancelling.cancelling_at

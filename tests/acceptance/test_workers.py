@@ -87,7 +87,7 @@ def test_with_attempts_left_the_items_of_a_killed_worker_run_again(
     victim = deployment.worker()
     deployment.sweeper()
     batch = submit(catalog, *[chat_body()] * 8, max_attempts=2)
-    upstream.wait_for(lambda up: up.inside == SLOTS)
+    upstream.wait_for(lambda up: up.in_flight == SLOTS)
     victim.kill()
     upstream.handler = lambda _: answers.usable()
     deployment.worker()
@@ -122,14 +122,14 @@ def test_cancel_stops_running_items_on_two_workers_within_two_seconds(
     deployment.worker()
     deployment.worker()
     batch = submit(catalog, *[chat_body()] * 100)
-    upstream.wait_for(lambda up: up.inside == 2 * SLOTS)
+    upstream.wait_for(lambda up: up.in_flight == 2 * SLOTS)
     cancel_batch(batch)
     wait_for_end(batch)
     assert batch.final_counts == {"cancelled": 100}
     running = BatchItem.objects.filter(batch_id=batch.id, error="cancelled while running")
     assert running.count() == 2 * SLOTS
     assert UsageEvent.objects.filter(batch_id=batch.id, error_kind="cancelled").count() == 2 * SLOTS
-    upstream.wait_for(lambda up: up.inside == 0)
+    upstream.wait_for(lambda up: up.in_flight == 0)
     assert batch.ended_at
     assert batch.cancel_initiated_at
     assert batch.ended_at - batch.cancel_initiated_at < timedelta(seconds=2)
@@ -201,7 +201,7 @@ def test_a_stopped_worker_lets_running_items_finish_and_takes_nothing_new(
     upstream.handler = lambda _: answers.held(gate)
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="20")
     batch = submit(catalog, *[chat_body()] * 40)
-    upstream.wait_for(lambda up: up.inside == SLOTS)
+    upstream.wait_for(lambda up: up.in_flight == SLOTS)
     worker.signal(signal.SIGTERM)
     wait_until(lambda: "shutdown" in worker.log().lower(), worker.log)
     gate.set()
@@ -217,7 +217,7 @@ def test_after_the_grace_a_stopped_worker_settles_its_items_as_a_lost_one_does(
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="1")
     once = submit(catalog, chat_body())
     again = submit(catalog, chat_body(), max_attempts=2)
-    upstream.wait_for(lambda up: up.inside == 2)
+    upstream.wait_for(lambda up: up.in_flight == 2)
     assert worker.stop() == 0
     wait_for_end(once)
     assert once.final_counts == {"discarded": 1}
@@ -234,7 +234,7 @@ def test_a_worker_that_was_taken_for_lost_and_wakes_up_changes_nothing_but_keeps
     sleeper = deployment.worker()
     deployment.sweeper()
     batch = submit(catalog, chat_body())
-    upstream.wait_for(lambda up: up.inside == 1)
+    upstream.wait_for(lambda up: up.in_flight == 1)
     sleeper.signal(signal.SIGSTOP)
     wait_for_end(batch)
     gate.set()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
-from routing.credentials.credential import REFUSALS
+from routing.credentials.credential import DENIAL_MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,7 +79,7 @@ def variables_of(path: Path) -> Iterator[str]:
 
 def error_codes() -> set[str]:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    found = {code for path in sources for code in codes_of(path)} | set(REFUSALS) | credential_codes()
+    found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | credential_codes()
     return {code for code in found if CODE.fullmatch(code)}
 
 

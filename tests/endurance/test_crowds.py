@@ -79,7 +79,7 @@ def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
     assert statuses == {200: CLIENTS * 3 * POLLS}
     assert batch.final_counts == {"completed": 300}
     assert most <= MOST_SESSIONS
-    assert upstream.max_inside == SLOTS
+    assert upstream.max_in_flight == SLOTS
     assert upstream.connections <= 3 * SLOTS, "they are kept, and hardly ever opened anew"
 
 
@@ -159,7 +159,7 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
     firsts = BatchItem.objects.filter(batch__in=batches, idx=0)
     with ThreadPoolExecutor(len(batches)) as workers:
         running = [workers.submit(run, item.id) for item in firsts]
-        upstream.wait_for(lambda up: up.inside == len(batches))
+        upstream.wait_for(lambda up: up.in_flight == len(batches))
         cancels: list[Callable[[], None]] = [functools.partial(cancel_batch, batch) for batch in batches]
         all_at_once([gate.set, *cancels])
         for one in running:

@@ -14,10 +14,10 @@ from batches.results.results import ResultFilter, iter_results
 from routing.models import Binding, Host, HostKey, Model, PolicyHostKey
 from routing.secrets.encryption import encrypt
 from tests.support.rows.catalog import make_caller
-from tests.support.rows.gate_state import forget_gate
+from tests.support.rows.gate_state import clear_gate
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_until
-from tests.support.upstream.odd_responses import BAD, GOOD, WELL, words_in
+from tests.support.upstream.odd_responses import BAD, GOOD, WELL, prompt_in
 from tests.support.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def breakers_that_close_at_once() -> Iterator[None]:
 
     def close_them() -> None:
         while not over.wait(0.1):
-            forget_gate()
+            clear_gate()
 
     thread = threading.Thread(target=close_them)
     thread.start()
@@ -128,4 +128,4 @@ def echoes(name: str, batch: Batch) -> Iterator[tuple[str, str]]:
     """Each item's words, and what came back for them."""
     for page in iter_results(batch.id, ResultFilter()):
         for result in page:
-            yield f"{name}-{result.row.idx}", words_in(result.response) if result.response else ""
+            yield f"{name}-{result.row.idx}", prompt_in(result.response) if result.response else ""

@@ -119,7 +119,7 @@ def gate_calls(url: str) -> int:
 
 
 def state(catalog: SimpleNamespace) -> str:
-    return breakers.states(catalog.host_keys)[0].state
+    return breakers.breaker_states(catalog.host_keys)[0].state
 
 
 def test_a_limit_of_20_in_10_seconds_lets_exactly_20_through_however_the_items_are_spread(
@@ -160,16 +160,16 @@ def test_the_places_of_a_killed_worker_come_back_by_themselves(
     victim = deployment.worker()
     deployment.sweeper()
     batch = submit(catalog, *[chat_body()] * 20, on_rate_limit="wait", max_attempts=2)
-    upstream.wait_for(lambda up: up.inside == 3)
+    upstream.wait_for(lambda up: up.in_flight == 3)
     victim.kill()
     go_on = threading.Event()
     upstream.handler = lambda _: answers.held(go_on)
     deployment.worker()
-    upstream.wait_for(lambda up: len(up.requests) == 6 and up.inside == 3)
+    upstream.wait_for(lambda up: len(up.requests) == 6 and up.in_flight == 3)
     go_on.set()
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 20}
-    assert upstream.max_inside == 3
+    assert upstream.max_in_flight == 3
 
 
 def test_round_robin_over_three_keys_is_even_to_within_one(
@@ -208,7 +208,7 @@ def test_half_open_lets_exactly_one_probe_of_all_workers_through(
     two_workers(deployment)
     wait_for_end(submit(catalog, chat_body()))
     batch = submit(catalog, *[chat_body()] * 100)
-    upstream.wait_for(lambda up: up.inside == 1)
+    upstream.wait_for(lambda up: up.in_flight == 1)
     began = time.monotonic()
     wait_until(lambda: time.monotonic() - began > 3, str)
     assert len(upstream.requests) == 2, "while one call tries the key, all others wait"
@@ -280,7 +280,7 @@ def test_a_key_that_is_dead_for_good_fails_a_batch_fast_and_lets_a_waiting_one_w
     )
     assert states(waiting).keys() <= {("available", ""), ("running", "")}
     upstream.handler = lambda _: answers.usable()
-    breakers.reset(catalog.host_keys[0])
+    breakers.reset_breaker(catalog.host_keys[0])
     wait_until(lambda: ended_when_hurried(waiting), lambda: f"{states(waiting)}")
     waiting.refresh_from_db()
     assert waiting.final_counts == {"completed": 50}

@@ -59,7 +59,7 @@ def test_redis_killed_and_started_again_loses_nothing_and_sends_nothing_twice(
             wait_until(lambda done=done: finished(batch) >= done, lambda: f"{finished(batch)}")  # type: ignore[misc]
             broker.kill()
             before = finished(batch)
-            wait_until(lambda: not upstream.inside, lambda: "still running")
+            wait_until(lambda: not upstream.in_flight, lambda: "still running")
             assert finished(batch) <= before + 16, "nothing new can be published while it is away"
             broker.start()
         wait_for_end(batch)

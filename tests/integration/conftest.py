@@ -9,7 +9,7 @@ from django.db import connection
 from relaybatch.readiness import READINESS
 from tests.support.calls.relay_calls import rows
 from tests.support.calls.usage_calls import admin_token, caller
-from tests.support.rows.gate_state import forget_gate
+from tests.support.rows.gate_state import clear_gate
 from tests.support.servers.deployment import wait_until
 from tests.support.servers.web import Web, web_process
 
@@ -32,7 +32,7 @@ OR EXISTS (SELECT FROM batches_batchitem GROUP BY owner_id
 @pytest.fixture(autouse=True)
 def _closed_breakers_and_unused_limits() -> None:
     """Host keys of the same value share a breaker, in every test."""
-    forget_gate()
+    clear_gate()
 
 
 @pytest.fixture(autouse=True)

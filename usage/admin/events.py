@@ -13,7 +13,7 @@ from django.urls import path, reverse
 
 from relaybatch.admin.cells import two_lines
 from relaybatch.admin.large_lists import LargeChangeList, LargeListPage, UnreadChangeList
-from routing.money import shown_amount
+from routing.money import format_amount
 from usage.admin.filters import FILTERS, chosen_window
 from usage.admin.report import report
 from usage.models import UsageEvent
@@ -97,13 +97,13 @@ class UsageEventPage(LargeListPage):
     @admin.display(description="cost")
     def cost(self, event: UsageEvent) -> str:
         return (
-            "unpriced" if event.cost_nanos is None else f"{shown_amount(event.cost_nanos)} {event.currency}"
+            "unpriced" if event.cost_nanos is None else f"{format_amount(event.cost_nanos)} {event.currency}"
         )
 
     @admin.display(description="cost, as the upstream says")
     def upstream_cost(self, event: UsageEvent) -> str:
         said = event.upstream_cost_nanos
-        return "-" if said is None else f"{shown_amount(said)} USD"
+        return "-" if said is None else f"{format_amount(said)} USD"
 
     @admin.display(description="ms")
     def duration(self, event: UsageEvent) -> str:

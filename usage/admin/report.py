@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.utils import timezone
 
-from routing.money import shown_amount
+from routing.money import format_amount
 from usage.admin.charts import Chart, Span, chart
 from usage.queries import INTERVALS, MAX_POINTS
 
@@ -43,7 +43,7 @@ def _figures(points: list[dict[str, Any]]) -> dict[str, str]:
         "Errors": f"{total('errors'):,}",
         "Tokens in": f"{total(*_READ):,}",
         "Tokens out": f"{total('sum_output'):,}",
-        "Cost": f"{shown_amount(total('cost'))} {settings.RELAY_CURRENCY}",
+        "Cost": f"{format_amount(total('cost'))} {settings.RELAY_CURRENCY}",
         "Unpriced": f"{total('unpriced'):,}",
     }
 
@@ -65,6 +65,6 @@ def _charts(points: list[dict[str, Any]], window: Window) -> tuple[Chart, ...]:
             points,
             span=span,
             value=lambda point: int(point["cost"] or 0),
-            shown=shown_amount,
+            shown=format_amount,
         ),
     )

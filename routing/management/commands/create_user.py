@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from routing.credentials.users import UserRefused, create_user
+from routing.credentials.users import UserCreationError, create_user
 from routing.management.json_command import AnsweringCommand, named
 from routing.models import Policy, Project
 
@@ -26,7 +26,7 @@ class Command(AnsweringCommand):
         project, policy = named(Project, options["project"]), named(Policy, options["policy"])
         try:
             user = create_user(name=options["name"], project=project, policy=policy)
-        except UserRefused as refused:
+        except UserCreationError as refused:
             raise CommandError(str(refused)) from refused
         return {"id": str(user.pk)}
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
-from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenRefused, mint
+from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenDenied, mint_token
 from routing.durations import parse_duration
 from routing.management.json_command import AnsweringCommand, named
 from routing.models import Project, User
@@ -30,10 +30,12 @@ class Command(AnsweringCommand):
         user = named(User, options["user"], field="username")
         project = None if options["project"] is None else named(Project, options["project"])
         try:
-            minted = mint(user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=database_now())
-        except (TokenRefused, SecretError) as refused:
+            minted = mint_token(
+                user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=database_now()
+            )
+        except (TokenDenied, SecretError) as refused:
             raise CommandError(str(refused)) from refused
-        return minted.as_answer()
+        return minted.as_json()
 
     def told(self, answer: Mapping[str, Any]) -> str:
         return f"{super().told(answer)}\nKeep the token now: it is not shown again."

@@ -6,7 +6,7 @@ from django.core.management.base import CommandError
 
 from routing.management.json_command import AnsweringCommand
 from routing.secrets.encryption import SecretError
-from routing.secrets.reencrypt import move_to_newest_master_key
+from routing.secrets.reencrypt import reencrypt_all
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ class Command(AnsweringCommand):
 
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:
-            moved = move_to_newest_master_key()
+            moved = reencrypt_all()
         except SecretError as error:
             raise CommandError(str(error)) from error
         if moved.problems:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
-from routing.credentials.tokens import revoke_token, revoke_tokens_of
+from routing.credentials.tokens import revoke_all_tokens, revoke_token
 from routing.management.json_command import AnsweringCommand, named
 from routing.models import User
 
@@ -27,7 +27,7 @@ class Command(AnsweringCommand):
     def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
         now = database_now()
         if options["user"] is not None:
-            return {"revoked": revoke_tokens_of(named(User, options["user"], field="username"), now=now)}
+            return {"revoked": revoke_all_tokens(named(User, options["user"], field="username"), now=now)}
         return {"revoked": revoke_token(jti=_jti(options["jti"]), now=now)}
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
-from routing.credentials.relay_keys import MAX_GRACE_SECONDS, KeyRefused, rotate_key
+from routing.credentials.relay_keys import MAX_GRACE_SECONDS, RelayKeyError, rotate_key
 from routing.management.issued_key import issued_answer, issued_words
 from routing.management.json_command import AnsweringCommand, key_id
 
@@ -31,7 +31,7 @@ class Command(AnsweringCommand):
             return issued_answer(
                 rotate_key(key_id=key_id(options["id"]), grace_seconds=grace, now=database_now())
             )
-        except KeyRefused as refused:
+        except RelayKeyError as refused:
             raise CommandError(str(refused)) from refused
 
     def told(self, answer: Mapping[str, Any]) -> str:

@@ -81,7 +81,7 @@ def test_a_worker_with_an_answer_that_cannot_be_settled_ends_when_it_is_told_and
     upstream.handler = lambda _: answers.held(gate)
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="1")
     batch = submit(catalog, chat_body())
-    upstream.wait_for(lambda up: up.inside == 1)
+    upstream.wait_for(lambda up: up.in_flight == 1)
     with database_that("it takes no writes"):
         gate.set()
         wait_until(lambda: "relaybatch.db.outage" in worker.log(), worker.log)

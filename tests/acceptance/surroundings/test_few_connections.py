@@ -99,7 +99,7 @@ def test_a_worker_holds_no_connection_for_items_that_wait_for_their_upstream(
     with Deployment(tmp_path, DATABASE_URL=database_url) as deployment:
         worker = deployment.worker()
         batch = submit(catalog, *[chat_body()] * 8)
-        upstream.wait_for(lambda up: up.inside == 8)
+        upstream.wait_for(lambda up: up.in_flight == 8)
         wait_until(lambda: sessions_of(database_url) <= 1, worker.log, seconds=10)
         cancel_batch(batch)
         wait_for_end(batch)

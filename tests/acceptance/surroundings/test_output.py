@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.credentials.relay_keys import hash_of
+from routing.credentials.relay_keys import hash_value
 from routing.models import InferenceToken, Provider, RelayKey, User
 from tests.support.rows.catalog import make_catalog
 from tests.support.servers.deployment import ROOT, deployment_environment
@@ -159,7 +159,7 @@ def test_a_key_that_cannot_be_shown_is_not_made(rows: SimpleNamespace) -> None:
 def test_a_key_whose_reader_is_gone_keeps_its_value(rows: SimpleNamespace) -> None:
     words = "nothing was done: the answer could not be written: Broken pipe\n"
     assert run_to_a_closed_pipe("rotate_key", str(rows.relay_key.id), "--json") == (1, "", words)
-    assert RelayKey.objects.get(id=rows.relay_key.id).key_hash == hash_of(rows.relay_key_value)
+    assert RelayKey.objects.get(id=rows.relay_key.id).key_hash == hash_value(rows.relay_key_value)
 
 
 def test_a_token_that_cannot_be_shown_is_not_minted(rows: SimpleNamespace) -> None:

@@ -69,7 +69,7 @@ def test_a_worker_that_is_stopped_meanwhile_leaves_no_file_of_its_messages(
     with RedisProxy(settings.REDIS_URL) as proxy:
         worker = deployment.worker(REDIS_URL=proxy.url, TMPDIR=str(scratch), RELAY_SHUTDOWN_GRACE_S="0")
         submit(catalog, *[chat_body()] * 40)
-        upstream.wait_for(lambda up: up.inside == 8)
+        upstream.wait_for(lambda up: up.in_flight == 8)
         proxy.answer(READONLY, commands=WRITES)
         assert worker.stop() == 0, worker.log()
     assert list(scratch.iterdir()) == []

@@ -35,7 +35,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 
 def states(catalog: SimpleNamespace) -> list[str]:
-    return [found.state for found in breakers.states(catalog.host_keys)]
+    return [found.state for found in breakers.breaker_states(catalog.host_keys)]
 
 
 def test_the_page_says_which_breakers_are_open_and_the_list_of_host_keys_leads_to_it(

@@ -12,7 +12,7 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from relaybatch.http.errors import Forbidden
-from routing.credentials.credential import authenticate, require_creation
+from routing.credentials.credential import authenticate, check_may_create
 from routing.credentials.relay_keys import create_key, disable_key, revoke_key
 from routing.models import (
     HostKey,
@@ -172,7 +172,7 @@ def test_whoever_has_lost_the_policy_of_an_account_or_a_user_may_create_nothing(
     assert ServiceAccount.objects.get().policy is None
     for value in values:
         with pytest.raises(Forbidden) as refused:
-            require_creation(authenticate(value))
+            check_may_create(authenticate(value))
         assert refused.value.code == "no_policy"
 
 

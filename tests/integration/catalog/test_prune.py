@@ -11,7 +11,7 @@ from django.utils import timezone
 from routing.catalog.apply import apply_catalog
 from routing.catalog.problems import CatalogRefused
 from routing.credentials.relay_keys import create_key, revoke_key
-from routing.credentials.tokens import forget_expired, mint
+from routing.credentials.tokens import delete_expired_tokens, mint_token
 from routing.models import Host, HostKey, Model, Policy, Project, RelayKey, ServiceAccount, Team, User
 from tests.support.rows.catalog import make_catalog
 
@@ -85,8 +85,8 @@ def test_users_who_had_a_token_are_disabled_however_long_ago_it_was(file: Path) 
     project = Project.objects.create(name="s", team=Team.objects.create(name="t"))
     user = User.objects.create_user("holder", project=project)
     now = timezone.now()
-    mint(user, project=None, ttl_seconds=60, now=now - timedelta(days=400))
-    forget_expired(now=now)
+    mint_token(user, project=None, ttl_seconds=60, now=now - timedelta(days=400))
+    delete_expired_tokens(now=now)
     assert prune(file)[0] == "disable user holder"
 
 

@@ -11,7 +11,7 @@ from relaybatch.http.errors import Unauthenticated
 from routing.credentials import queries
 from routing.credentials.authentication import CredentialAuthentication
 from routing.credentials.credential import authenticate
-from routing.credentials.relay_keys import create_key, disable_key, hash_of, revoke_key, rotate_key
+from routing.credentials.relay_keys import create_key, disable_key, hash_value, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team, User
 from tests.support.rows.catalog import make_catalog
 
@@ -41,7 +41,7 @@ def test_a_key_is_its_accounts_credential_in_one_query(
 ) -> None:
     with django_assert_num_queries(1):
         credential = authenticate(rows.relay_key_value, now=NOW)
-    assert credential.owner == hash_of(rows.relay_key_value)
+    assert credential.owner == hash_value(rows.relay_key_value)
     assert (credential.kind, credential.id) == ("key", str(rows.relay_key.id))
     assert (credential.principal_kind, credential.principal_id) == (
         "serviceaccount",
@@ -49,16 +49,16 @@ def test_a_key_is_its_accounts_credential_in_one_query(
     )
     assert credential.policy_id == rows.policy.id
     assert (credential.project_id, credential.team_id) == (rows.project.id, rows.team.id)
-    assert credential.refusal == ""
+    assert credential.denial_code == ""
 
 
 def test_a_users_key_is_a_credential_too(rows: SimpleNamespace) -> None:
     user = User.objects.create_user("ana", project=rows.project, policy=rows.policy)
     credential = authenticate(create_key(principal=user).value, now=NOW)
     assert (credential.principal_kind, credential.principal_id) == ("user", str(user.pk))
-    assert credential.refusal == ""
+    assert credential.denial_code == ""
     User.objects.filter(pk=user.pk).update(is_active=False)
-    assert authenticate(create_key(principal=user).value, now=NOW).refusal == "principal_disabled"
+    assert authenticate(create_key(principal=user).value, now=NOW).denial_code == "principal_disabled"
 
 
 def test_the_keys_own_policy_comes_before_its_accounts(rows: SimpleNamespace) -> None:
@@ -86,8 +86,8 @@ def test_a_rotated_value_works_within_grace_as_its_own_owner(rows: SimpleNamespa
     issued = rotate_key(key_id=rows.relay_key.id, grace_seconds=60, now=NOW)
     old = authenticate(rows.relay_key_value, now=NOW + timedelta(seconds=59))
     new = authenticate(issued.value, now=NOW)
-    assert old.owner == hash_of(rows.relay_key_value)
-    assert new.owner == hash_of(issued.value)
+    assert old.owner == hash_value(rows.relay_key_value)
+    assert new.owner == hash_value(issued.value)
     assert old.id == new.id
     with pytest.raises(Unauthenticated) as refused:
         authenticate(rows.relay_key_value, now=NOW + timedelta(seconds=60))
@@ -110,12 +110,12 @@ def test_a_key_that_may_not_create_is_still_known(rows: SimpleNamespace, refusal
         "project_disabled": lambda: Project.objects.filter(id=rows.project.id).update(enabled=False),
         "principal_disabled": lambda: account.update(enabled=False),
     }[refusal]()
-    assert authenticate(rows.relay_key_value, now=NOW).refusal == refusal
+    assert authenticate(rows.relay_key_value, now=NOW).denial_code == refusal
 
 
 def test_a_disabled_team_disables_its_projects(rows: SimpleNamespace) -> None:
     Team.objects.filter(id=rows.team.id).update(enabled=False)
-    assert authenticate(rows.relay_key_value, now=NOW).refusal == "project_disabled"
+    assert authenticate(rows.relay_key_value, now=NOW).denial_code == "project_disabled"
 
 
 def test_a_request_carries_its_credential_in_either_header(rows: SimpleNamespace) -> None:
@@ -134,7 +134,7 @@ def test_a_key_is_looked_up_by_its_hashes_in_indexes(rows: SimpleNamespace) -> N
     )
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE routing_relaykey")
-        cursor.execute(f"EXPLAIN {queries.BY_KEY}", {"hash": "0" * 64})
+        cursor.execute(f"EXPLAIN {queries.KEY_QUERY}", {"hash": "0" * 64})
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert "relay_key_previous" in plan
     assert "key_hash" in plan

@@ -10,8 +10,8 @@ from django.utils import timezone
 
 from relaybatch.http.errors import Unauthenticated
 from routing.credentials.credential import authenticate
-from routing.credentials.recheck import Standing, forget, names_of, recheck
-from routing.credentials.relay_keys import disable_key, hash_of, revoke_key, rotate_key
+from routing.credentials.recheck import CallerSnapshot, caller_snapshot, clear_cache, recheck
+from routing.credentials.relay_keys import disable_key, hash_value, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
 from routing.upstream.call import Caller
 from routing.upstream.failures import CallFailed, Failure
@@ -34,7 +34,7 @@ def rows() -> SimpleNamespace:
 
 def caller_of(rows: SimpleNamespace) -> Caller:
     return Caller(
-        owner=hash_of(rows.relay_key_value),
+        owner=hash_value(rows.relay_key_value),
         credential_kind="key",
         credential_id=str(rows.relay_key.id),
         principal_kind="serviceaccount",
@@ -62,7 +62,7 @@ def test_a_machine_whose_clock_is_wrong_decides_by_the_databases(
     RelayKey.objects.update(expires_at=right + timedelta(minutes=1))
     assert recheck(caller).policy == rows.policy.name
     assert authenticate(rows.relay_key_value).id == str(rows.relay_key.id)
-    forget()
+    clear_cache()
     RelayKey.objects.update(expires_at=right - timedelta(minutes=1))
     with pytest.raises(CallFailed, match="credential_expired"):
         recheck(caller)
@@ -77,7 +77,7 @@ def test_a_caller_in_good_standing_is_named_in_one_query(
     with django_assert_num_queries(1):
         standing = recheck(caller, now=NOW)
         assert recheck(caller, now=NOW) == standing
-    assert standing == Standing(policy=rows.policy.name, project=rows.project.name, team=rows.team.name)
+    assert standing == CallerSnapshot(policy=rows.policy.name, project=rows.project.name, team=rows.team.name)
 
 
 def test_each_way_out_of_use_fails_the_call(rows: SimpleNamespace) -> None:
@@ -94,7 +94,7 @@ def test_each_way_out_of_use_fails_the_call(rows: SimpleNamespace) -> None:
     }
     for code, change in changes.items():
         change()
-        forget()
+        clear_cache()
         failure = failure_of(caller_of(rows))
         assert (failure.code, code.partition("_")[0] in failure.message) == (code, True)
 
@@ -125,6 +125,6 @@ def test_names_are_known_even_when_the_credential_is_gone(rows: SimpleNamespace)
     caller = caller_of(rows)
     RelayKey.objects.all().delete()
     assert failure_of(caller).code == "credential_deleted"
-    assert names_of(caller) == Standing(
+    assert caller_snapshot(caller) == CallerSnapshot(
         policy=rows.policy.name, project=rows.project.name, team=rows.team.name
     )

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from routing.credentials.relay_keys import (
-    KeyRefused,
+    RelayKeyError,
     create_key,
     disable_key,
     enable_key,
@@ -65,19 +65,19 @@ def test_a_disabled_key_can_be_enabled_again() -> None:
 def test_a_revoked_key_is_neither_enabled_nor_rotated() -> None:
     rows = make_catalog("http://127.0.0.1:9")
     revoke_key(key_id=rows.relay_key.id, now=NOW)
-    with pytest.raises(KeyRefused, match="is revoked"):
+    with pytest.raises(RelayKeyError, match="is revoked"):
         enable_key(key_id=rows.relay_key.id)
-    with pytest.raises(KeyRefused, match="is revoked"):
+    with pytest.raises(RelayKeyError, match="is revoked"):
         rotate_key(key_id=rows.relay_key.id, now=NOW)
 
 
 def test_an_unknown_key_is_refused_by_each() -> None:
     unknown = uuid.uuid4()
-    with pytest.raises(KeyRefused, match="no key"):
+    with pytest.raises(RelayKeyError, match="no key"):
         rotate_key(key_id=unknown, now=NOW)
-    with pytest.raises(KeyRefused, match="no key"):
+    with pytest.raises(RelayKeyError, match="no key"):
         revoke_key(key_id=unknown, now=NOW)
-    with pytest.raises(KeyRefused, match="no key"):
+    with pytest.raises(RelayKeyError, match="no key"):
         disable_key(key_id=unknown)
-    with pytest.raises(KeyRefused, match="no key"):
+    with pytest.raises(RelayKeyError, match="no key"):
         enable_key(key_id=unknown)

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from routing.credentials.credential import authenticate
-from routing.credentials.relay_keys import hash_of
+from routing.credentials.relay_keys import hash_value
 from routing.models import Policy, RelayKey, User
 from tests.support.calls.shell import Shell, shell
 from tests.support.rows.catalog import make_catalog
@@ -55,7 +55,7 @@ def test_rotating_answers_with_the_new_value(shell: Shell, rows: SimpleNamespace
     answer = shell.answer("rotate_key", str(rows.relay_key.id), "--grace-seconds", "60")
     assert list(answer) == ["id", "prefix", "key"]
     key = RelayKey.objects.get(id=rows.relay_key.id)
-    assert key.key_hash == hash_of(answer["key"])
+    assert key.key_hash == hash_value(answer["key"])
     assert key.grace_until is not None
     assert key.grace_until > datetime.now(UTC) + timedelta(seconds=30)
 

@@ -12,7 +12,13 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from routing.credentials.signing_keys import current_signer, rotate_signing_key
-from routing.credentials.tokens import TokenInvalid, TokenRefused, forget_expired, mint, verify
+from routing.credentials.tokens import (
+    InvalidToken,
+    TokenDenied,
+    delete_expired_tokens,
+    mint_token,
+    verify_token,
+)
 from routing.models import InferenceToken, SigningKey, User
 from routing.secrets.encryption import SecretError, decrypt
 from tests.support.rows.catalog import make_catalog
@@ -36,7 +42,7 @@ def rows() -> SimpleNamespace:
 
 
 def token_of(rows: SimpleNamespace, *, ttl_seconds: int = 3_600) -> str:
-    return mint(rows.user, project=None, ttl_seconds=ttl_seconds, now=NOW).token
+    return mint_token(rows.user, project=None, ttl_seconds=ttl_seconds, now=NOW).token
 
 
 def signed(claims: dict[str, Any], **headers: Any) -> str:
@@ -55,7 +61,7 @@ def part(content: object) -> str:
 
 
 def test_a_token_has_exactly_the_documented_claims(rows: SimpleNamespace) -> None:
-    minted = mint(rows.user, project=None, ttl_seconds=3_600, now=NOW)
+    minted = mint_token(rows.user, project=None, ttl_seconds=3_600, now=NOW)
     assert jwt.get_unverified_header(minted.token) == {
         "alg": "EdDSA",
         "kid": str(SigningKey.objects.get().kid),
@@ -76,14 +82,14 @@ def test_a_token_has_exactly_the_documented_claims(rows: SimpleNamespace) -> Non
 
 
 def test_what_was_minted_verifies(rows: SimpleNamespace) -> None:
-    minted = mint(rows.user, project=None, ttl_seconds=60, now=NOW)
-    claims = verify(minted.token)
+    minted = mint_token(rows.user, project=None, ttl_seconds=60, now=NOW)
+    claims = verify_token(minted.token)
     assert (claims.jti, claims.prj, claims.ver) == (minted.jti, rows.project.id, 4)
 
 
 @pytest.mark.parametrize("ttl_seconds", [-1, 0, 86_401, 10**12])
 def test_a_life_longer_than_a_day_is_refused_in_words(rows: SimpleNamespace, ttl_seconds: int) -> None:
-    with pytest.raises(TokenRefused, match="ttl: expected 1s to 24h"):
+    with pytest.raises(TokenDenied, match="ttl: expected 1s to 24h"):
         token_of(rows, ttl_seconds=ttl_seconds)
     assert not InferenceToken.objects.exists()
 
@@ -94,11 +100,11 @@ def test_a_life_of_a_day_is_the_longest(rows: SimpleNamespace) -> None:
 
 def test_a_user_without_a_project_or_not_active_gets_none() -> None:
     user = User.objects.create_user("bob")
-    with pytest.raises(TokenRefused, match="user 'bob' has no project"):
-        mint(user, project=None, ttl_seconds=60, now=NOW)
+    with pytest.raises(TokenDenied, match="user 'bob' has no project"):
+        mint_token(user, project=None, ttl_seconds=60, now=NOW)
     user.is_active = False
-    with pytest.raises(TokenRefused, match="user 'bob' is not active"):
-        mint(user, project=make_catalog("http://127.0.0.1:9").project, ttl_seconds=60, now=NOW)
+    with pytest.raises(TokenDenied, match="user 'bob' is not active"):
+        mint_token(user, project=make_catalog("http://127.0.0.1:9").project, ttl_seconds=60, now=NOW)
 
 
 def test_a_token_of_an_unknown_signer_is_invalid(rows: SimpleNamespace) -> None:
@@ -124,7 +130,7 @@ def test_another_algorithm_is_invalid_whatever_it_is_signed_with(rows: SimpleNam
 @pytest.mark.parametrize("missing", ["iss", "sub", "prj", "ver", "jti", "iat", "exp"])
 def test_a_claim_that_is_missing_is_invalid(rows: SimpleNamespace, missing: str) -> None:
     claims = claims_of(token_of(rows))
-    verify(signed(claims))
+    verify_token(signed(claims))
     del claims[missing]
     assert_invalid(signed(claims))
 
@@ -180,13 +186,13 @@ def test_tokens_outlive_the_key_that_signed_them(rows: SimpleNamespace) -> None:
     after = token_of(rows)
     kids = {jwt.get_unverified_header(token)["kid"] for token in (before, after)}
     assert kids == {str(kid) for kid in SigningKey.objects.values_list("kid", flat=True)}
-    verify(before)
-    verify(after)
-    forget_expired(now=NOW + timedelta(hours=24))
-    verify(before)
-    forget_expired(now=NOW + timedelta(hours=26))
+    verify_token(before)
+    verify_token(after)
+    delete_expired_tokens(now=NOW + timedelta(hours=24))
+    verify_token(before)
+    delete_expired_tokens(now=NOW + timedelta(hours=26))
     assert_invalid(before)
-    verify(after)
+    verify_token(after)
 
 
 def test_a_private_key_is_stored_encrypted_and_dropped_with_its_retirement(rows: SimpleNamespace) -> None:
@@ -209,16 +215,16 @@ def test_a_signing_key_that_cannot_be_read_is_named_and_can_be_rotated_away(
     with pytest.raises(SecretError, match=f"signing key {SigningKey.objects.get().kid}: .*RELAY_MASTER_KEY"):
         token_of(rows)
     rotate_signing_key(now=NOW)
-    verify(token_of(rows))
+    verify_token(token_of(rows))
 
 
 def test_rows_are_removed_a_day_after_their_tokens_expired_but_for_each_users_last(
     rows: SimpleNamespace,
 ) -> None:
-    jtis = [mint(rows.user, project=None, ttl_seconds=60, now=NOW).jti for _ in range(3)]
-    forget_expired(now=NOW + timedelta(hours=24))
+    jtis = [mint_token(rows.user, project=None, ttl_seconds=60, now=NOW).jti for _ in range(3)]
+    delete_expired_tokens(now=NOW + timedelta(hours=24))
     assert InferenceToken.objects.count() == 3
-    forget_expired(now=NOW + timedelta(hours=25))
+    delete_expired_tokens(now=NOW + timedelta(hours=25))
     assert [token.jti for token in InferenceToken.objects.all()] == [max(jtis)]
 
 
@@ -237,5 +243,5 @@ def test_rotations_at_once_leave_one_key_that_signs() -> None:
 
 
 def assert_invalid(token: str) -> None:
-    with pytest.raises(TokenInvalid):
-        verify(token)
+    with pytest.raises(InvalidToken):
+        verify_token(token)

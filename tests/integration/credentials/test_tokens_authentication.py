@@ -10,8 +10,8 @@ from django.utils import timezone
 from batches.models import Batch
 from relaybatch.http.errors import Unauthenticated
 from routing.credentials.credential import authenticate
-from routing.credentials.recheck import Standing, forget, recheck
-from routing.credentials.tokens import mint, revoke_token, revoke_tokens_of
+from routing.credentials.recheck import CallerSnapshot, clear_cache, recheck
+from routing.credentials.tokens import mint_token, revoke_all_tokens, revoke_token
 from routing.models import InferenceToken, Policy, Project, Team, User
 from routing.upstream.call import Caller
 from routing.upstream.failures import CallFailed
@@ -77,12 +77,12 @@ def test_a_token_is_its_users_credential_in_two_queries(
     assert credential.id == str(rows.minted.jti)
     assert (credential.principal_kind, credential.principal_id) == ("user", str(rows.user.pk))
     assert (credential.policy_id, credential.project_id) == (rows.policy.id, rows.project.id)
-    assert (credential.team_id, credential.refusal) == (rows.team.id, "")
+    assert (credential.team_id, credential.denial_code) == (rows.team.id, "")
 
 
 def test_a_token_of_another_project_counts_for_that_one(rows: SimpleNamespace) -> None:
     other = make_caller(rows).project
-    rows.minted = mint(rows.user, project=other, ttl_seconds=60, now=timezone.now())
+    rows.minted = mint_token(rows.user, project=other, ttl_seconds=60, now=timezone.now())
     credential = known(rows)
     assert (credential.project_id, credential.team_id) == (other.id, other.team_id)
     assert jwt.decode(rows.minted.token, options={"verify_signature": False})["prj"] == str(other.id)
@@ -93,7 +93,7 @@ def test_a_token_out_of_use_says_why(rows: SimpleNamespace) -> None:
     assert revoke_token(jti=rows.minted.jti, now=timezone.now()) == 1
     assert code_for(rows) == "credential_revoked"
     rows = with_token(rows)
-    assert revoke_tokens_of(rows.user, now=timezone.now()) == 1
+    assert revoke_all_tokens(rows.user, now=timezone.now()) == 1
     assert code_for(rows) == "credential_revoked"
 
 
@@ -128,7 +128,7 @@ def test_a_token_that_may_not_create_is_still_known_and_reads(
 ) -> None:
     batch = submit(rows)
     change(rows)
-    assert known(rows).refusal == refusal
+    assert known(rows).denial_code == refusal
     assert client.get(f"/v1/batches/{batch.id}", headers=rows.headers).status_code == 200
     created = client.post(
         "/v1/batches", {"requests": [{}]}, content_type="application/json", headers=rows.headers
@@ -139,11 +139,11 @@ def test_a_token_that_may_not_create_is_still_known_and_reads(
 def test_a_project_that_is_gone_refuses_creation_and_nothing_else(rows: SimpleNamespace) -> None:
     gone = make_caller(rows)
     project_id = gone.project.id
-    rows.minted = mint(rows.user, project=gone.project, ttl_seconds=60, now=timezone.now())
+    rows.minted = mint_token(rows.user, project=gone.project, ttl_seconds=60, now=timezone.now())
     gone.service_account.delete()
     gone.project.delete()
     credential = known(rows)
-    assert (credential.refusal, credential.project_id) == ("project_disabled", project_id)
+    assert (credential.denial_code, credential.project_id) == ("project_disabled", project_id)
 
 
 def test_any_token_of_a_user_reads_what_another_submitted_and_no_other_users(
@@ -165,7 +165,7 @@ def test_a_token_in_good_standing_calls_in_one_query(
     with django_assert_num_queries(1):
         standing = recheck(caller)
         assert recheck(caller) == standing
-    assert standing == Standing(policy=rows.policy.name, project=rows.project.name, team=rows.team.name)
+    assert standing == CallerSnapshot(policy=rows.policy.name, project=rows.project.name, team=rows.team.name)
 
 
 def test_a_tokens_expiry_is_judged_at_each_call(rows: SimpleNamespace) -> None:
@@ -187,7 +187,7 @@ def test_each_way_out_of_use_fails_a_tokens_call(rows: SimpleNamespace) -> None:
     ]
     for code, change in changes:
         change()
-        forget()
+        clear_cache()
         assert failure_code(caller) == code
 
 

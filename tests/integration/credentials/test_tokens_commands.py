@@ -12,7 +12,7 @@ from routing.credentials.credential import authenticate
 from routing.credentials.signing_keys import current_signer
 from routing.models import HostHeader, HostKey, Project, SigningKey, User
 from routing.secrets.encryption import decrypt, encrypt
-from routing.secrets.reencrypt import move_to_newest_master_key, unreadable
+from routing.secrets.reencrypt import find_unreadable_secrets, reencrypt_all
 from tests.support.calls.shell import Shell, shell
 from tests.support.rows.catalog import make_catalog
 from tests.support.run.races import all_at_once
@@ -98,18 +98,18 @@ def test_headers_of_hosts_move_to_the_newest_master_key(
     settings.RELAY_MASTER_KEY = NEW
     header.refresh_from_db()
     assert decrypt(bytes(header.secret_encrypted or b"")) == b"three"
-    assert list(unreadable()) == []
+    assert list(find_unreadable_secrets()) == []
 
 
 @pytest.mark.django_db(transaction=True)
 def test_runs_at_once_move_each_secret_once(rows: SimpleNamespace, settings: Settings) -> None:
     current_signer()
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    runs = all_at_once([move_to_newest_master_key] * 8)
+    runs = all_at_once([reencrypt_all] * 8)
     assert sum(sum(run.counts.values()) for run in runs) == 3
     assert [run.problems for run in runs] == [[]] * 8
     settings.RELAY_MASTER_KEY = NEW
-    assert list(unreadable()) == []
+    assert list(find_unreadable_secrets()) == []
 
 
 def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 
 from routing.credentials.credential import authenticate
-from routing.credentials.tokens import mint
+from routing.credentials.tokens import mint_token
 from routing.models import InferenceToken, Project, User
 from tests.support.rows.catalog import make_catalog
 
@@ -160,7 +160,7 @@ def test_a_large_body_is_not_read(browser: Browser) -> None:
 def test_an_unreadable_signing_key_is_our_own_trouble(
     rows: SimpleNamespace, browser: Browser, settings: Settings
 ) -> None:
-    mint(rows.user, project=None, ttl_seconds=60, now=timezone.now())
+    mint_token(rows.user, project=None, ttl_seconds=60, now=timezone.now())
     InferenceToken.objects.all().delete()
     settings.RELAY_MASTER_KEY = base64.b64encode(b"another key".ljust(32)).decode()
     assert refusal(browser.post(TOKEN)) == (503, "unavailable")

@@ -92,7 +92,7 @@ def open_breaker(catalog: SimpleNamespace, upstream: Upstream, host_key: HostKey
     """By a call that goes on with the other key."""
     value = "one" if host_key == catalog.host_keys[0] else "two"
     answers_by_key(upstream, **({"one": 200, "two": 200} | {value: status}))
-    while breakers.states([host_key])[0].state == "closed":
+    while breakers.breaker_states([host_key])[0].state == "closed":
         assert send(call_of(catalog)).failure is None
 
 

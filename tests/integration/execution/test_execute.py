@@ -100,7 +100,7 @@ def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
     running = InFlightItems(uuid7())
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(_on_a_thread, item.id, running)
-        upstream.wait_for(lambda up: up.inside == 1)
+        upstream.wait_for(lambda up: up.in_flight == 1)
         (claim,) = [entry.claim for entry in running.tracked()]
         assert settle(claim, worker_lost_settlement(claim))
         assert execute_item(item.id, in_flight=running) is None, "the first attempt is still under way here"

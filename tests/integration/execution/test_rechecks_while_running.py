@@ -14,7 +14,7 @@ from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from routing.credentials.relay_keys import disable_key, revoke_key, rotate_key
-from routing.credentials.tokens import revoke_token, revoke_tokens_of
+from routing.credentials.tokens import revoke_all_tokens, revoke_token
 from routing.models import InferenceToken, Policy, Project, RelayKey, ServiceAccount, Team, User
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
@@ -53,7 +53,7 @@ OF_KEYS: list[tuple[str, Change]] = [
 ]
 OF_TOKENS: list[tuple[str, Change]] = [
     ("credential_revoked", lambda rows: revoke_token(jti=rows.minted.jti, now=timezone.now())),
-    ("credential_revoked", lambda rows: revoke_tokens_of(rows.user, now=timezone.now())),
+    ("credential_revoked", lambda rows: revoke_all_tokens(rows.user, now=timezone.now())),
     ("credential_revoked", lambda rows: only(User, rows.user).update(token_version=7)),
     ("credential_expired", lambda _: InferenceToken.objects.update(expires_at=timezone.now())),
     ("credential_expired", lambda _: InferenceToken.objects.all().delete()),

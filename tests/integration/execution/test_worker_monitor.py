@@ -9,7 +9,7 @@ import pytest
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import Worker
 from routing.gate import redis as gate_redis
-from routing.gate.liveness import presence
+from routing.gate.liveness import liveness
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
     settings.REDIS_URL = "nonsense"
     settings.RELAY_WORKER_LOST_S = 1
     gate_redis.client.cache_clear()
-    presence._renew()
+    liveness._reset()
     yield
     gate_redis.client.cache_clear()
-    presence._renew()
+    liveness._reset()
 
 
 def test_the_worker_row_is_renewed_while_the_beat_to_redis_breaks_off(beat_that_breaks_off: None) -> None:

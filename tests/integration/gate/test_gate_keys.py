@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis import Connection
 
-from routing.gate.breaker_signals import GOOD, NONE, Verdict, verdict_of
-from routing.gate.denials import Refused
+from routing.gate.breaker_signals import NONE, OK, BreakerSignal, breaker_signal
+from routing.gate.denials import AdmissionDenied
 from routing.gate.redis import PREFIX, client
-from routing.transport.http_request import Reply
-from tests.support.calls.admissions import FORBIDDEN, LOST, REFUSED, TROUBLE, Entered, Gate, busy, rule
+from routing.transport.http_request import UpstreamResponse
+from tests.support.calls.admissions import (
+    CONNECTION_LOST,
+    ERROR,
+    FORBIDDEN,
+    UNAUTHORIZED,
+    Gate,
+    HeldAdmission,
+    rule,
+    throttled,
+)
 from tests.support.rows.gate_state import gate_keys
 from tests.support.run.races import all_at_once
 
@@ -31,18 +40,18 @@ THREE = ("one", "two", "three")
 def test_prioritized_takes_the_first_as_long_as_it_works() -> None:
     gate = Gate(keys=THREE)
     assert [gate.call() for _ in range(3)] == ["one"] * 3
-    gate.call(TROUBLE)
+    gate.call(ERROR)
     assert [gate.call() for _ in range(3)] == ["two"] * 3
-    gate.after(2)
+    gate.advance(2)
     assert [gate.call() for _ in range(3)] == ["one"] * 3
 
 
 def test_round_robin_takes_turns() -> None:
     gate = Gate(keys=THREE, selection="round-robin")
     assert [gate.call() for _ in range(7)] == ["one", "two", "three", "one", "two", "three", "one"]
-    gate.call(TROUBLE)
+    gate.call(ERROR)
     assert [gate.call() for _ in range(4)] == ["three", "one", "three", "one"]
-    gate.after(2)
+    gate.advance(2)
     assert [gate.call() for _ in range(3)] == ["two", "three", "one"]
 
 
@@ -56,9 +65,9 @@ def test_of_many_calls_at_once_every_key_gets_as_many_to_within_one(selection: s
 def test_least_recently_used_takes_the_key_whose_last_use_is_longest_ago() -> None:
     gate = Gate(keys=THREE, selection="least-recently-used")
     assert [gate.call() for _ in range(4)] == ["one", "two", "three", "one"]
-    gate.call(TROUBLE)
+    gate.call(ERROR)
     assert [gate.call() for _ in range(4)] == ["three", "one", "three", "one"]
-    gate.after(2)
+    gate.advance(2)
     assert [gate.call() for _ in range(4)] == ["two", "three", "one", "two"]
 
 
@@ -79,142 +88,142 @@ def test_the_turns_of_two_hosts_do_not_mix() -> None:
 # Breakers
 
 
-def seconds_closed(gate: Gate, verdict: Verdict) -> float:
+def seconds_open(gate: Gate, verdict: BreakerSignal) -> float:
     """After a failed call: for how long no other passes. The time is then the end of it."""
     gate.call(verdict)
     seconds = gate.wait_seconds()
-    gate.after(seconds - 0.001)
+    gate.advance(seconds - 0.001)
     assert not gate.passes()
-    gate.after(0.001)
+    gate.advance(0.001)
     return seconds
 
 
 @pytest.mark.parametrize(
     ("verdict", "ladder"),
     [
-        (REFUSED, [60, 300, 900, 3600, 3600]),
-        (TROUBLE, [2, 4, 8, 16, 32, 60, 60]),
-        (LOST, [2, 4, 8, 16, 32, 60, 60]),
-        (busy(7), [7, 7, 7]),
+        (UNAUTHORIZED, [60, 300, 900, 3600, 3600]),
+        (ERROR, [2, 4, 8, 16, 32, 60, 60]),
+        (CONNECTION_LOST, [2, 4, 8, 16, 32, 60, 60]),
+        (throttled(7), [7, 7, 7]),
     ],
 )
-def test_each_failed_probe_climbs_the_ladder(verdict: Verdict, ladder: list[float]) -> None:
+def test_each_failed_probe_climbs_the_ladder(verdict: BreakerSignal, ladder: list[float]) -> None:
     gate = Gate()
-    assert [seconds_closed(gate, verdict) for _ in ladder] == ladder
+    assert [seconds_open(gate, verdict) for _ in ladder] == ladder
 
 
 def test_a_probe_that_succeeds_closes_the_breaker_and_the_next_failure_is_a_first_one() -> None:
     gate = Gate()
     for _ in range(3):
-        seconds_closed(gate, TROUBLE)
-    gate.call(GOOD)
+        seconds_open(gate, ERROR)
+    gate.call(OK)
     assert gate_keys() == [key for key in gate_keys() if ":present:" in key]
-    assert seconds_closed(gate, TROUBLE) == 2
+    assert seconds_open(gate, ERROR) == 2
 
 
 def test_calls_that_were_under_way_together_climb_one_rung() -> None:
     gate = Gate()
-    calls = [gate.enter() for _ in range(8)]
+    calls = [gate.acquire() for _ in range(8)]
     for call in calls:
-        call.leave(TROUBLE)
+        call.release(ERROR)
     assert gate.wait_seconds() == 2
 
 
 def test_a_late_success_of_a_call_from_before_does_not_close_the_breaker() -> None:
     gate = Gate()
-    slow, failing = gate.enter(), gate.enter()
-    failing.leave(TROUBLE)
-    slow.leave(GOOD)
+    slow, failing = gate.acquire(), gate.acquire()
+    failing.release(ERROR)
+    slow.release(OK)
     assert not gate.passes()
 
 
 def test_a_refusal_with_401_counts_although_the_breaker_was_open_for_less() -> None:
     gate = Gate()
-    first, second = gate.enter(), gate.enter()
-    first.leave(TROUBLE)
-    second.leave(REFUSED)
+    first, second = gate.acquire(), gate.acquire()
+    first.release(ERROR)
+    second.release(UNAUTHORIZED)
     assert gate.wait_seconds() == 60
 
 
 def test_half_open_admits_exactly_one_of_many_calls_at_once() -> None:
     gate = Gate()
-    gate.call(TROUBLE)
-    gate.after(2)
+    gate.call(ERROR)
+    gate.advance(2)
 
-    def enter() -> Entered | None:
+    def enter() -> HeldAdmission | None:
         try:
-            return gate.enter()
-        except Refused:
+            return gate.acquire()
+        except AdmissionDenied:
             return None
 
     probes = [entered for entered in all_at_once([enter] * 40) if entered]
     assert len(probes) == 1
     assert gate.wait_seconds() == 0.5
-    gate.after(20)
+    gate.advance(20)
     assert gate.wait_seconds() == 5, "a slow probe is asked for less and less often"
-    probes[0].leave(GOOD)
+    probes[0].release(OK)
     assert gate.passes()
 
 
 @pytest.mark.parametrize("gone", ["its process died", "its deadline passed", "it was cut"])
 def test_a_probe_that_tells_nothing_makes_room_for_another(gone: str) -> None:
     gate = Gate()
-    gate.call(TROUBLE)
-    gate.after(2)
-    probe = gate.enter()
+    gate.call(ERROR)
+    gate.advance(2)
+    probe = gate.acquire()
     assert not gate.passes()
     if gone == "its process died":
-        forget_presence()
+        clear_liveness()
     elif gone == "it was cut":
-        probe.leave(NONE)
+        probe.release(NONE)
     else:
-        gate.after(121)
-    another = gate.enter()
+        gate.advance(121)
+    another = gate.acquire()
     assert not gate.passes()
-    probe.leave(GOOD)
+    probe.release(OK)
     assert not gate.passes(), "its word is not of the probe that runs now"
-    another.leave(GOOD)
+    another.release(OK)
     assert gate.passes()
 
 
-def forget_presence() -> None:
+def clear_liveness() -> None:
     client().delete(*[key for key in gate_keys() if key.startswith(f"{PREFIX}present:")])
 
 
 def test_a_call_of_ours_that_was_cut_or_not_connected_blames_no_key() -> None:
     gate = Gate()
-    gate.enter().leave(NONE)
-    gate.enter().give_back()
+    gate.acquire().release(NONE)
+    gate.acquire().give_back()
     assert gate_keys() == []
     assert gate.passes()
 
 
 def test_a_failed_key_is_left_for_the_next_healthy_one_that_was_not_tried() -> None:
     gate = Gate(keys=THREE)
-    entered = gate.enter()
-    assert entered.another(REFUSED) == "two"
-    assert entered.another(TROUBLE) == "three"
-    assert entered.another(LOST) is None
-    entered.leave(LOST)
+    entered = gate.acquire()
+    assert entered.next_key(UNAUTHORIZED) == "two"
+    assert entered.next_key(ERROR) == "three"
+    assert entered.next_key(CONNECTION_LOST) is None
+    entered.release(CONNECTION_LOST)
     assert not gate.passes()
-    gate.after(2)
-    other = gate.enter()
+    gate.advance(2)
+    other = gate.acquire()
     assert other.key == "two"
-    assert other.another(TROUBLE) == "three", "one was refused, and is closed for a minute"
+    assert other.next_key(ERROR) == "three", "one was refused, and is closed for a minute"
 
 
 def test_without_a_healthy_key_to_move_to_the_call_ends() -> None:
     gate = Gate(keys=("one", "two"))
-    first, second = gate.enter(), gate.enter()
-    assert first.another(TROUBLE) == "two"
-    first.leave(TROUBLE)
-    assert second.another(TROUBLE) is None
-    second.leave()
+    first, second = gate.acquire(), gate.acquire()
+    assert first.next_key(ERROR) == "two"
+    first.release(ERROR)
+    assert second.next_key(ERROR) is None
+    second.release()
 
 
 def test_two_rows_with_the_same_secret_share_a_breaker_and_redis_never_sees_it() -> None:
     one = Gate(keys=("secret",))
-    one.call(TROUBLE)
+    one.call(ERROR)
     other = Gate(
         keys=("secret",), policy=one.policy, host="other", rules=(rule("requests", 9, 9, "fixed-window"),)
     )
@@ -226,21 +235,21 @@ def test_two_rows_with_the_same_secret_share_a_breaker_and_redis_never_sees_it()
 @pytest.mark.parametrize(
     ("verdicts", "code", "seconds", "must_wait"),
     [
-        ([REFUSED, REFUSED], "no_healthy_keys", 60, False),
-        ([REFUSED, TROUBLE], "no_healthy_keys", 2, True),
-        ([TROUBLE, busy(30)], "no_healthy_keys", 2, True),
-        ([busy(30), busy(40)], "no_healthy_keys", 30, True),
-        ([REFUSED, LOST], "no_healthy_keys", 2, True),
+        ([UNAUTHORIZED, UNAUTHORIZED], "no_healthy_keys", 60, False),
+        ([UNAUTHORIZED, ERROR], "no_healthy_keys", 2, True),
+        ([ERROR, throttled(30)], "no_healthy_keys", 2, True),
+        ([throttled(30), throttled(40)], "no_healthy_keys", 30, True),
+        ([UNAUTHORIZED, CONNECTION_LOST], "no_healthy_keys", 2, True),
     ],
 )
 def test_what_a_call_is_told_when_all_breakers_are_open(
-    verdicts: list[Verdict], code: str, seconds: float, must_wait: bool
+    verdicts: list[BreakerSignal], code: str, seconds: float, must_wait: bool
 ) -> None:
     gate = Gate(keys=("one", "two"))
-    entered = gate.enter()
-    entered.another(verdicts[0])
-    entered.leave(verdicts[1])
-    refused = gate.refusal()
+    entered = gate.acquire()
+    entered.next_key(verdicts[0])
+    entered.release(verdicts[1])
+    refused = gate.denial()
     told = refused.postponement
     assert (refused.failure.code, told.reason) == (code, "breaker_open")
     assert (told.seconds, told.must_wait) == (seconds, must_wait)
@@ -249,52 +258,52 @@ def test_what_a_call_is_told_when_all_breakers_are_open(
 
 def test_a_key_in_trouble_beside_one_whose_limit_is_spent_makes_every_call_wait() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": (rule("requests", 1, 60, "fixed-window"),)})
-    gate.call(TROUBLE)
+    gate.call(ERROR)
     assert gate.call() == "two"
-    told = gate.refusal().postponement
+    told = gate.denial().postponement
     assert (told.reason, told.seconds, told.must_wait) == ("breaker_open", 2, True)
 
 
 def test_a_refused_key_beside_one_whose_limit_is_spent_is_a_spent_limit() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": (rule("requests", 1, 30, "fixed-window"),)})
-    gate.call(REFUSED)
+    gate.call(UNAUTHORIZED)
     assert gate.call() == "two"
-    told = gate.refusal().postponement
+    told = gate.denial().postponement
     assert (told.reason, told.seconds, told.must_wait) == ("rate_limit", 30, False)
 
 
 def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
     gate = Gate(rules=(rule("requests", 2, 600, "sliding-window"),))
-    gate.call(TROUBLE)
+    gate.call(ERROR)
     for _ in range(5):
-        assert gate.refusal().postponement.reason == "breaker_open"
-    gate.after(2)
+        assert gate.denial().postponement.reason == "breaker_open"
+    gate.advance(2)
     gate.call()
-    assert gate.refusal().postponement.reason == "rate_limit"
+    assert gate.denial().postponement.reason == "rate_limit"
 
 
 @pytest.mark.parametrize(
     ("reply", "verdict"),
     [
-        (Reply(401), REFUSED),
-        (Reply(401, lost=True), REFUSED),
-        (Reply(402), GOOD),
-        (Reply(403), FORBIDDEN),
-        (Reply(403, lost=True), FORBIDDEN),
-        (Reply(500), Verdict("trouble", status="500")),
-        (Reply(529), Verdict("trouble", status="529")),
-        (Reply(0, lost=True), LOST),
-        (Reply(200, lost=True), LOST),
-        (Reply(429), GOOD),
-        (Reply(429, retry_after_seconds=5), GOOD),
-        (Reply(429, retry_after_seconds=6), busy(6)),
-        (Reply(429, retry_after_seconds=0), GOOD),
-        *[(Reply(status), GOOD) for status in (200, 302, 400, 404, 408, 409, 422)],
-        (Reply(200, flaw="an event stream"), GOOD),
+        (UpstreamResponse(401), UNAUTHORIZED),
+        (UpstreamResponse(401, connection_lost=True), UNAUTHORIZED),
+        (UpstreamResponse(402), OK),
+        (UpstreamResponse(403), FORBIDDEN),
+        (UpstreamResponse(403, connection_lost=True), FORBIDDEN),
+        (UpstreamResponse(500), BreakerSignal("trouble", status="500")),
+        (UpstreamResponse(529), BreakerSignal("trouble", status="529")),
+        (UpstreamResponse(0, connection_lost=True), CONNECTION_LOST),
+        (UpstreamResponse(200, connection_lost=True), CONNECTION_LOST),
+        (UpstreamResponse(429), OK),
+        (UpstreamResponse(429, retry_after_seconds=5), OK),
+        (UpstreamResponse(429, retry_after_seconds=6), throttled(6)),
+        (UpstreamResponse(429, retry_after_seconds=0), OK),
+        *[(UpstreamResponse(status), OK) for status in (200, 302, 400, 404, 408, 409, 422)],
+        (UpstreamResponse(200, read_error="an event stream"), OK),
     ],
 )
-def test_what_a_reply_says_of_the_key(reply: Reply, verdict: Verdict) -> None:
-    assert verdict_of(reply) == verdict
+def test_what_a_reply_says_of_the_key(reply: UpstreamResponse, verdict: BreakerSignal) -> None:
+    assert breaker_signal(reply) == verdict
 
 
 # What a call costs
@@ -341,8 +350,8 @@ def test_a_failover_costs_one_round_trip(round_trips: Callable[[Callable[[], obj
     gate = Gate(keys=THREE)
 
     def call() -> None:
-        entered = gate.enter()
-        assert entered.another(GOOD) == "two"
-        entered.leave()
+        entered = gate.acquire()
+        assert entered.next_key(OK) == "two"
+        entered.release()
 
     assert round_trips(call) == 2

@@ -7,12 +7,12 @@ import functools
 import pytest
 from django.conf import settings
 
-from routing.gate.breaker_signals import GOOD
-from routing.gate.denials import Refused
-from routing.gate.liveness import Presence, presence
+from routing.gate.breaker_signals import OK
+from routing.gate.denials import AdmissionDenied
+from routing.gate.liveness import Liveness, liveness
 from routing.gate.redis import PREFIX, client
 from routing.upstream.call import Tokens
-from tests.support.calls.admissions import START_MS, TROUBLE, Gate, rule
+from tests.support.calls.admissions import ERROR, START_MS, Gate, rule
 from tests.support.rows.gate_state import gate_keys
 from tests.support.run.races import all_at_once
 
@@ -69,7 +69,7 @@ def test_who_is_refused_by_a_sliding_window_comes_back_when_a_tenth_of_it_is_fre
     assert gate.wait_seconds() == pytest.approx(8.1), "two of twenty, the second was at 0.1"
     small = requests(2, "sliding-window")
     small.call()
-    small.after(1)
+    small.advance(1)
     small.call()
     assert small.wait_seconds() == 9
 
@@ -77,15 +77,15 @@ def test_who_is_refused_by_a_sliding_window_comes_back_when_a_tenth_of_it_is_fre
 def test_a_bucket_holds_its_amount_and_refills_evenly() -> None:
     gate = requests(20, "token-bucket")
     assert passed(gate, 30) == 20
-    gate.after(0.499)
+    gate.advance(0.499)
     assert passed(gate, 1) == 0
-    gate.after(0.001)
+    gate.advance(0.001)
     assert passed(gate, 2) == 1
     assert gate.wait_seconds() == 1, "two of twenty"
     for _ in range(1000):
-        gate.after(0.5)
+        gate.advance(0.5)
         assert passed(gate, 2) == 1
-    gate.after(3600)
+    gate.advance(3600)
     assert passed(gate, 30) == 20
 
 
@@ -93,7 +93,7 @@ def test_a_bucket_holds_its_amount_and_refills_evenly() -> None:
 def test_a_call_that_was_not_sent_is_given_back(strategy: str) -> None:
     gate = requests(2, strategy)
     gate.call()
-    entered = gate.enter()
+    entered = gate.acquire()
     assert not gate.passes()
     entered.give_back()
     assert passed(gate, 3) == 1
@@ -102,8 +102,8 @@ def test_a_call_that_was_not_sent_is_given_back(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_what_is_given_back_late_frees_nothing_in_a_later_window(strategy: str) -> None:
     gate = requests(2, strategy)
-    entered = gate.enter()
-    gate.after(100)
+    entered = gate.acquire()
+    gate.advance(100)
     assert passed(gate, 3) == 2
     entered.give_back()
     assert passed(gate, 1) == (1 if strategy == "token-bucket" else 0)
@@ -118,7 +118,7 @@ def test_tokens_are_charged_after_the_answer_and_refuse_once_they_are_over(strat
     gate.call(tokens=used)
     assert not gate.passes(), "120 of 100"
     assert 0 < gate.wait_seconds() <= 10
-    gate.after(10)
+    gate.advance(10)
     assert gate.passes()
 
 
@@ -126,7 +126,7 @@ def test_tokens_are_charged_after_the_answer_and_refuse_once_they_are_over(strat
 def test_an_answer_over_the_whole_limit_is_paid_off_by_waiting(strategy: str) -> None:
     gate = Gate(rules=(rule("tokens", 100, 10, strategy),))
     gate.call(tokens=Tokens(input=0, output=350))
-    gate.after(gate.wait_seconds())
+    gate.advance(gate.wait_seconds())
     assert gate.passes()
     assert gate.now_ms - START_MS == {"token-bucket": 26_000}.get(strategy, 10_000)
 
@@ -192,7 +192,7 @@ def test_the_longest_wait_of_all_rules_counts() -> None:
         rules=(rule("requests", 1, 5, "fixed-window"), rule("requests", 1, 60, "fixed-window")),
     )
     gate.call()
-    refused = gate.refusal()
+    refused = gate.denial()
     assert refused.postponement.seconds == 60
     assert refused.postponement.whole_policy
     assert refused.failure.code == "rate_limited"
@@ -216,7 +216,7 @@ def test_a_changed_amount_holds_at_once_for_what_was_counted_before() -> None:
 def test_a_clock_that_goes_back_gives_nothing_away() -> None:
     for strategy in STRATEGIES:
         gate = requests(2, strategy)
-        gate.after(5)
+        gate.advance(5)
         assert passed(gate, 3) == 2
         gate.at(4)
         assert not gate.passes(), strategy
@@ -227,12 +227,12 @@ def test_a_clock_that_goes_back_gives_nothing_away() -> None:
 
 def test_no_more_calls_run_at_once_than_the_limit_says() -> None:
     gate = Gate(rules=(rule("concurrency", 3),), now_ms=0)
-    running = [gate.enter() for _ in range(3)]
-    refused = gate.refusal()
-    assert refused.postponement.at_once == 3
+    running = [gate.acquire() for _ in range(3)]
+    refused = gate.denial()
+    assert refused.postponement.concurrency_limit == 3
     assert 0.2 <= refused.postponement.seconds <= 0.5
-    running[1].leave()
-    gate.enter()
+    running[1].release()
+    gate.acquire()
     assert not gate.passes()
 
 
@@ -241,8 +241,8 @@ def test_200_calls_at_once_take_no_place_twice() -> None:
 
     def enter_and_stay() -> bool:
         try:
-            gate.enter()
-        except Refused:
+            gate.acquire()
+        except AdmissionDenied:
             return False
         return True
 
@@ -251,26 +251,26 @@ def test_200_calls_at_once_take_no_place_twice() -> None:
 
 def test_a_place_comes_back_when_its_process_is_gone() -> None:
     gate = Gate(rules=(rule("concurrency", 1),), now_ms=0)
-    held = gate.enter()
+    held = gate.acquire()
     assert not gate.passes()
-    client().delete(f"{PREFIX}present:{presence.id}")
+    client().delete(f"{PREFIX}present:{liveness.id}")
     assert gate.passes()
-    held.leave()
+    held.release()
 
 
 def test_a_process_says_that_it_lives_for_as_long_as_the_setting_says() -> None:
-    process = Presence()
-    process.beat()
+    process = Liveness()
+    process.heartbeat()
     left = client().pttl(f"{PREFIX}present:{process.id}")
     assert 0 < left <= settings.RELAY_WORKER_LOST_S * 1000
 
 
 def test_a_place_comes_back_after_the_deadline_of_its_call_at_the_latest() -> None:
     gate = Gate(rules=(rule("concurrency", 1),))
-    gate.enter()
-    gate.after(119)
+    gate.acquire()
+    gate.advance(119)
     assert not gate.passes()
-    gate.after(2)
+    gate.advance(2)
     assert gate.passes()
 
 
@@ -280,7 +280,7 @@ def test_a_place_comes_back_after_the_deadline_of_its_call_at_the_latest() -> No
 def test_a_host_key_whose_own_limit_is_spent_is_passed_over() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"one": (rule("requests", 2, 10, "sliding-window"),)})
     assert [gate.call() for _ in range(4)] == ["one", "one", "two", "two"]
-    gate.after(10)
+    gate.advance(10)
     assert gate.call() == "one"
 
 
@@ -294,12 +294,12 @@ def test_when_every_host_keys_own_limit_is_spent_the_earliest_says_when_to_come_
         rules=(rule("requests", 100, 10, "sliding-window"),),
     )
     assert [gate.call(), gate.call()] == ["one", "two"]
-    refused = gate.refusal()
+    refused = gate.denial()
     assert refused.failure.code == "rate_limited"
     assert (refused.postponement.reason, refused.postponement.seconds) == ("rate_limit", 30)
     assert not refused.postponement.must_wait
     assert not refused.postponement.whole_policy
-    gate.after(30)
+    gate.advance(30)
     assert gate.call() == "two"
 
 
@@ -309,7 +309,7 @@ def test_a_refused_call_reserves_nothing_of_the_host_key() -> None:
         rules=(rule("requests", 1, 5, "fixed-window"),),
     )
     assert [gate.passes() for _ in range(5)] == [True, False, False, False, False]
-    gate.after(5)
+    gate.advance(5)
     assert gate.passes()
 
 
@@ -325,13 +325,13 @@ def test_moving_to_another_key_releases_the_place_at_the_first() -> None:
         now_ms=0,
         key_rules={"one": (rule("concurrency", 1),), "two": (rule("concurrency", 1),)},
     )
-    first = gate.enter()
+    first = gate.acquire()
     assert first.key == "one"
-    assert first.another(GOOD) == "two"
-    second = gate.enter()
+    assert first.next_key(OK) == "two"
+    second = gate.acquire()
     assert second.key == "one"
-    first.leave()
-    second.leave()
+    first.release()
+    second.release()
 
 
 def test_nothing_is_kept_for_ever() -> None:
@@ -342,9 +342,9 @@ def test_nothing_is_kept_for_ever() -> None:
     for selection in ("round-robin", "least-recently-used"):
         gate = Gate(keys=("one", "two"), rules=every, key_rules={"one": every}, selection=selection)
         gate.call(tokens=Tokens(1, 1))
-        gate.enter()
+        gate.acquire()
         gate.now_ms = 0
-        gate.call(TROUBLE, tokens=Tokens(1, 1))
+        gate.call(ERROR, tokens=Tokens(1, 1))
     assert len(gate_keys()) > 20
     assert {key: client().pttl(key) for key in gate_keys() if client().pttl(key) < 0} == {}
 
@@ -352,8 +352,8 @@ def test_nothing_is_kept_for_ever() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_many_threads_that_charge_lose_no_tokens(strategy: str) -> None:
     gate = Gate(rules=(rule("tokens", 40, 3600, strategy),))
-    running = [gate.enter() for _ in range(40)]
-    all_at_once([functools.partial(entered.leave, tokens=Tokens(1, 0)) for entered in running])
+    running = [gate.acquire() for _ in range(40)]
+    all_at_once([functools.partial(entered.release, tokens=Tokens(1, 0)) for entered in running])
     assert not gate.passes()
 
 

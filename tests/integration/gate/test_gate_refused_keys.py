@@ -6,12 +6,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.gate.breaker_signals import GOOD, NONE
-from routing.upstream.call import KeyRefused
-from tests.support.calls.admissions import FORBIDDEN, LOST, REFUSED, TROUBLE, Gate, busy, rule
+from routing.gate.breaker_signals import NONE, OK
+from routing.upstream.call import HostKeyRejection
+from tests.support.calls.admissions import (
+    CONNECTION_LOST,
+    ERROR,
+    FORBIDDEN,
+    UNAUTHORIZED,
+    Gate,
+    rule,
+    throttled,
+)
 
 if TYPE_CHECKING:
-    from routing.gate.breaker_signals import Verdict
+    from routing.gate.breaker_signals import BreakerSignal
 
 THREE = ("one", "two", "three")
 ONE_A_MINUTE = (rule("requests", 1, 60, "fixed-window"),)
@@ -21,84 +29,84 @@ ONE_A_MINUTE = (rule("requests", 1, 60, "fixed-window"),)
     ("before", "verdicts", "seconds", "others"),
     [
         # What became of calls before this one, by key; of this one's keys; then: when, and whether with another.
-        ({}, {"one": REFUSED, "two": REFUSED}, 60, False),
+        ({}, {"one": UNAUTHORIZED, "two": UNAUTHORIZED}, 60, False),
         ({}, {"one": FORBIDDEN, "two": FORBIDDEN}, 2, False),
-        ({}, {"one": REFUSED, "two": FORBIDDEN}, 2, False),
-        ({}, {"one": TROUBLE, "two": REFUSED}, 2, True),
-        ({}, {"one": busy(30), "two": FORBIDDEN}, 2, True),
-        ({}, {"one": busy(30), "two": REFUSED}, 30, True),
-        ({"two": TROUBLE}, {"one": REFUSED}, 2, True),
+        ({}, {"one": UNAUTHORIZED, "two": FORBIDDEN}, 2, False),
+        ({}, {"one": ERROR, "two": UNAUTHORIZED}, 2, True),
+        ({}, {"one": throttled(30), "two": FORBIDDEN}, 2, True),
+        ({}, {"one": throttled(30), "two": UNAUTHORIZED}, 30, True),
+        ({"two": ERROR}, {"one": UNAUTHORIZED}, 2, True),
         ({"two": FORBIDDEN}, {"one": FORBIDDEN}, 2, True),
-        ({"two": REFUSED}, {"one": FORBIDDEN}, 2, False),
-        ({"two": REFUSED}, {"one": REFUSED}, 60, False),
-        ({"two": GOOD}, {"one": REFUSED}, 60, True),
+        ({"two": UNAUTHORIZED}, {"one": FORBIDDEN}, 2, False),
+        ({"two": UNAUTHORIZED}, {"one": UNAUTHORIZED}, 60, False),
+        ({"two": OK}, {"one": UNAUTHORIZED}, 60, True),
     ],
 )
 def test_what_a_call_is_told_that_ends_with_a_refused_key(
-    before: dict[str, Verdict], verdicts: dict[str, Verdict], seconds: float, others: bool
+    before: dict[str, BreakerSignal], verdicts: dict[str, BreakerSignal], seconds: float, others: bool
 ) -> None:
-    gate = Gate(keys=("one", "two"), key_rules={"two": ONE_A_MINUTE} if GOOD in before.values() else {})
+    gate = Gate(keys=("one", "two"), key_rules={"two": ONE_A_MINUTE} if OK in before.values() else {})
     for key, verdict in before.items():
-        entered = gate.enter()
-        assert entered.another(GOOD) == key
-        entered.leave(verdict)
-    entered = gate.enter()
+        entered = gate.acquire()
+        assert entered.next_key(OK) == key
+        entered.release(verdict)
+    entered = gate.acquire()
     *firsts, last = verdicts.values()
     for verdict in firsts:
-        assert entered.another(verdict)
+        assert entered.next_key(verdict)
     if len(verdicts) == 1:
-        assert entered.another(last) is None
-    entered.leave(last)
-    assert entered.passage.key_refused == KeyRefused(seconds=seconds, others=others)
+        assert entered.next_key(last) is None
+    entered.release(last)
+    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=seconds, has_other_keys=others)
 
 
 def test_a_key_that_was_not_tried_may_be_usable_at_once() -> None:
     gate = Gate(keys=THREE)
-    entered = gate.enter()
-    assert entered.another(REFUSED) == "two"
-    entered.leave(REFUSED)
-    assert entered.passage.key_refused == KeyRefused(seconds=0, others=True)
+    entered = gate.acquire()
+    assert entered.next_key(UNAUTHORIZED) == "two"
+    entered.release(UNAUTHORIZED)
+    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
 
 
 def test_a_refused_key_that_is_half_open_is_another_chance() -> None:
     gate = Gate(keys=("one", "two"), selection="round-robin")
-    gate.call(REFUSED)
-    gate.after(61)
-    entered = gate.enter()
+    gate.call(UNAUTHORIZED)
+    gate.advance(61)
+    entered = gate.acquire()
     assert entered.key == "two"
-    entered.leave(REFUSED)
-    assert entered.passage.key_refused == KeyRefused(seconds=0, others=True)
+    entered.release(UNAUTHORIZED)
+    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
 
 
 def test_what_a_refused_call_was_told_stays_when_its_end_is_told_besides() -> None:
     gate = Gate(keys=("one", "two"), rules=(rule("concurrency", 9),))
-    first, second = gate.enter(), gate.enter()
-    assert first.another(GOOD) == "two"
-    first.leave(TROUBLE)
-    assert second.another(REFUSED) is None
-    second.leave(REFUSED)
-    assert second.passage.key_refused == KeyRefused(seconds=2, others=True)
+    first, second = gate.acquire(), gate.acquire()
+    assert first.next_key(OK) == "two"
+    first.release(ERROR)
+    assert second.next_key(UNAUTHORIZED) is None
+    second.release(UNAUTHORIZED)
+    assert second.admission.host_key_rejected == HostKeyRejection(seconds=2, has_other_keys=True)
 
 
 def test_a_key_that_refused_at_another_host_says_nothing_of_this_ones() -> None:
     gate = Gate(keys=("one", "two"))
-    entered = gate.enter()
-    assert entered.another(REFUSED) == "two"
+    entered = gate.acquire()
+    assert entered.next_key(UNAUTHORIZED) == "two"
     there = Gate(keys=("three", "four"), policy=gate.policy, host="there")
-    there.call(TROUBLE)
-    key = entered.passage.enter(there.choice)
+    there.call(ERROR)
+    key = entered.admission.acquire(there.binding)
     assert key
     assert key.name == "four"
-    entered.leave(REFUSED)
-    assert entered.passage.key_refused == KeyRefused(seconds=2, others=True)
+    entered.release(UNAUTHORIZED)
+    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=2, has_other_keys=True)
 
 
-@pytest.mark.parametrize("verdict", [GOOD, TROUBLE, LOST, busy(7), NONE])
-def test_a_call_that_ends_otherwise_was_not_refused_by_a_key(verdict: Verdict) -> None:
-    entered = Gate(keys=("one", "two")).enter()
-    assert entered.another(REFUSED) == "two"
-    entered.leave(verdict)
-    assert entered.passage.key_refused is None
+@pytest.mark.parametrize("verdict", [OK, ERROR, CONNECTION_LOST, throttled(7), NONE])
+def test_a_call_that_ends_otherwise_was_not_refused_by_a_key(verdict: BreakerSignal) -> None:
+    entered = Gate(keys=("one", "two")).acquire()
+    assert entered.next_key(UNAUTHORIZED) == "two"
+    entered.release(verdict)
+    assert entered.admission.host_key_rejected is None
 
 
 def openings(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str, int]]:
@@ -113,8 +121,8 @@ def test_a_breaker_that_opens_is_told_once_for_all_calls_that_were_under_way(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gate = Gate()
-    for call in [gate.enter() for _ in range(8)]:
-        call.leave(TROUBLE)
+    for call in [gate.acquire() for _ in range(8)]:
+        call.release(ERROR)
     assert openings(caplog) == [("WARNING", "one", "503", 2)]
 
 
@@ -122,13 +130,13 @@ def test_a_breaker_that_opens_for_another_reason_and_longer_is_told_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gate = Gate()
-    first, second, third, fourth = (gate.enter() for _ in range(4))
-    first.leave(TROUBLE)
-    second.leave(REFUSED)
-    third.leave(REFUSED)
-    fourth.leave(LOST)
-    gate.after(60)
-    gate.call(REFUSED)
+    first, second, third, fourth = (gate.acquire() for _ in range(4))
+    first.release(ERROR)
+    second.release(UNAUTHORIZED)
+    third.release(UNAUTHORIZED)
+    fourth.release(CONNECTION_LOST)
+    gate.advance(60)
+    gate.call(UNAUTHORIZED)
     assert openings(caplog) == [
         ("WARNING", "one", "503", 2),
         ("WARNING", "one", "401", 60),
@@ -137,8 +145,8 @@ def test_a_breaker_that_opens_for_another_reason_and_longer_is_told_again(
 
 
 def test_a_key_that_is_left_for_another_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
-    entered = Gate(keys=THREE).enter()
-    entered.another(REFUSED)
-    entered.another(busy(30))
-    entered.leave(GOOD)
+    entered = Gate(keys=THREE).acquire()
+    entered.next_key(UNAUTHORIZED)
+    entered.next_key(throttled(30))
+    entered.release(OK)
     assert openings(caplog) == [("WARNING", "one", "401", 60), ("WARNING", "two", "429", 30)]

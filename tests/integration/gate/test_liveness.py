@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.gate import redis as gate_redis
-from routing.gate.liveness import Presence, presence
-from tests.support.calls.admissions import TROUBLE, Gate, rule
+from routing.gate.liveness import Liveness, liveness
+from tests.support.calls.admissions import ERROR, Gate, rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pytest_django import Settings
 
-    from tests.support.calls.admissions import Entered
+    from tests.support.calls.admissions import HeldAdmission
 
-ANSWER_SECONDS = 0.1
+RESPONSE_SECONDS = 0.1
 _COMMAND = re.compile(rb"(?:^|\r\n)\*\d")
 
 
-def look_at(settings: Settings, port: int) -> None:
+def point_redis_at(settings: Settings, port: int) -> None:
     settings.REDIS_URL = f"redis://127.0.0.1:{port}/0?protocol=2"
-    forget_clients()
+    clear_clients()
 
 
-def forget_clients() -> None:
+def clear_clients() -> None:
     gate_redis.client.cache_clear()
     gate_redis._script.cache_clear()
 
@@ -38,8 +38,8 @@ def forget_clients() -> None:
 @pytest.fixture(autouse=True)
 def _redis_is_back() -> Iterator[None]:
     yield
-    forget_clients()
-    presence._renew()
+    clear_clients()
+    liveness._reset()
 
 
 def answer_slowly(listener: socket.socket, stop: threading.Event) -> None:
@@ -47,7 +47,7 @@ def answer_slowly(listener: socket.socket, stop: threading.Event) -> None:
     with connection:
         while not stop.is_set() and (asked := connection.recv(65_536)):
             for _ in _COMMAND.findall(asked):
-                stop.wait(ANSWER_SECONDS)
+                stop.wait(RESPONSE_SECONDS)
                 connection.sendall(b"+OK\r\n")
 
 
@@ -68,42 +68,42 @@ def closed_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def leave_untold(settings: Settings, entered: Entered) -> None:
+def release_unreported(settings: Settings, entered: HeldAdmission) -> None:
     url = settings.REDIS_URL
-    look_at(settings, closed_port())
-    entered.leave(TROUBLE)
+    point_redis_at(settings, closed_port())
+    entered.release(ERROR)
     settings.REDIS_URL = url
-    forget_clients()
+    clear_clients()
 
 
-def beat() -> None:
-    presence.beat(clock=lambda: time.monotonic() + 3600)
+def heartbeat() -> None:
+    liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
 
 
 def test_a_failure_that_is_told_late_opens_no_breaker(settings: Settings) -> None:
     gate = Gate(rules=(rule("concurrency", 1),))
-    leave_untold(settings, gate.enter())
+    release_unreported(settings, gate.acquire())
     assert not gate.passes()
-    beat()
+    heartbeat()
     assert gate.passes()
 
 
 def test_a_release_that_redis_does_not_take_holds_up_no_other(settings: Settings) -> None:
     gate = Gate(rules=(rule("concurrency", 1),))
-    entered = gate.enter()
-    presence.owe(plan=b"no plan", call={})
-    leave_untold(settings, entered)
-    beat()
+    entered = gate.acquire()
+    liveness.defer_release(plan=b"no plan", call={})
+    release_unreported(settings, entered)
+    heartbeat()
     assert gate.passes()
-    assert not presence._owed
+    assert not liveness._deferred
 
 
 def test_a_beat_pays_what_there_is_time_for(settings: Settings, slow_redis: int) -> None:
-    look_at(settings, slow_redis)
-    indebted = Presence()
+    point_redis_at(settings, slow_redis)
+    indebted = Liveness()
     for _ in range(20):
-        indebted.owe(plan=b"{}", call={})
+        indebted.defer_release(plan=b"{}", call={})
     began = time.monotonic()
-    indebted.beat()
+    indebted.heartbeat()
     assert time.monotonic() - began < 1.5
-    assert 10 < len(indebted._owed) < 20
+    assert 10 < len(indebted._deferred) < 20

@@ -15,9 +15,9 @@ from batches.publishing import broker
 from relaybatch.celery import app
 from routing.gate import breakers
 from routing.gate import redis as gate_redis
-from routing.gate.liveness import presence
-from routing.gate.redis import RedisAway
-from tests.support.calls.admissions import TROUBLE, Gate, rule
+from routing.gate.liveness import liveness
+from routing.gate.redis import RedisUnavailable
+from tests.support.calls.admissions import ERROR, Gate, rule
 from tests.support.proxies.redis_proxy import ERRORS, MAXCLIENTS, READONLY, WRITES, WRONG, RedisProxy
 from tests.support.rows.catalog import make_catalog
 
@@ -37,15 +37,15 @@ def proxy(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Iterator[Redis
         client.flushdb()
         settings.REDIS_URL = proxy.url
         monkeypatch.setitem(app.conf, "broker_url", proxy.url)
-        forget_connections()
+        clear_connections()
         yield proxy
         client.flushdb()
-    forget_connections()
+    clear_connections()
 
 
-def forget_connections() -> None:
+def clear_connections() -> None:
     gate_redis.client.cache_clear()
-    presence._renew()
+    liveness._reset()
     broker._connection.cache_clear()
     broker._circuit_open_until = 0.0
 
@@ -55,7 +55,7 @@ def test_a_call_waits_at_the_gate(proxy: RedisProxy, reply: bytes) -> None:
     gate = Gate(keys=("one", "two", "three"))
     for commands in (WRITES, frozenset[str]()):
         proxy.answer(reply, commands=commands)
-        refusal = gate.refusal()
+        refusal = gate.denial()
         assert (refusal.postponement.reason, refusal.postponement.must_wait) == ("redis_away", True)
         proxy.forward()
         assert gate.passes()
@@ -63,11 +63,11 @@ def test_a_call_waits_at_the_gate(proxy: RedisProxy, reply: bytes) -> None:
 
 @each_answer
 def test_an_answer_that_came_counts_although_redis_cannot_be_told(proxy: RedisProxy, reply: bytes) -> None:
-    entered = Gate(keys=("one", "two"), rules=(rule("concurrency", 1),)).enter()
+    entered = Gate(keys=("one", "two"), rules=(rule("concurrency", 1),)).acquire()
     for commands in (WRITES, frozenset[str]()):
         proxy.answer(reply, commands=commands)
-        assert entered.another(TROUBLE) is None
-    entered.leave()
+        assert entered.next_key(ERROR) is None
+    entered.release()
 
 
 @pytest.mark.parametrize("index", [0, 2, -1])
@@ -75,7 +75,7 @@ def test_no_key_is_taken_that_the_binding_does_not_have(proxy: RedisProxy, index
     proxy.answer(
         b"*4\r\n$8\r\nadmitted\r\n:%d\r\n:0\r\n:1\r\n" % index, commands=frozenset({"EVALSHA", "EVAL"})
     )
-    assert Gate().refusal().postponement.reason == "redis_away"
+    assert Gate().denial().postponement.reason == "redis_away"
 
 
 def test_a_server_that_became_a_replica_is_left_for_the_one_that_has_its_address_now(
@@ -115,17 +115,17 @@ def test_messages_go_to_the_server_that_has_the_address_of_one_that_became_a_rep
 def test_the_breakers_cannot_be_told(proxy: RedisProxy, reply: bytes) -> None:
     host_keys = make_catalog("http://127.0.0.1:1").host_keys
     proxy.answer(reply)
-    with pytest.raises(RedisAway):
-        breakers.states(host_keys)
+    with pytest.raises(RedisUnavailable):
+        breakers.breaker_states(host_keys)
 
 
 @each_answer
 def test_a_sign_of_life_is_given_again_when_redis_takes_it(proxy: RedisProxy, reply: bytes) -> None:
     proxy.answer(reply)
-    presence.beat()
+    liveness.heartbeat()
     proxy.forward()
-    presence.beat(clock=lambda: time.monotonic() + 3600)
-    assert gate_redis.client().exists(f"rb:gate:present:{presence.id}") == 1
+    liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
+    assert gate_redis.client().exists(f"rb:gate:present:{liveness.id}") == 1
 
 
 @each_answer

@@ -19,9 +19,9 @@ from routing.models import (
     Provider,
     Rate,
 )
-from routing.resolution.resolve import forget, look_up
+from routing.resolution.resolve import clear_cache, resolve_model
 from routing.secrets.encryption import encrypt
-from routing.upstream.call import Priced, PriceList
+from routing.upstream.call import PriceList, PriceRate
 from routing.upstream.failures import CallFailed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db
 
 
 def resolve(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Route:
-    found = look_up(policy_id=policy_id, model_name=model_name, adapter=adapter)
+    found = resolve_model(policy_id=policy_id, model_name=model_name, adapter=adapter)
     if found.failure is not None:
         raise CallFailed(found.failure)
     return found.route
@@ -64,7 +64,7 @@ class Catalog:
         Policy.objects.update(models_granted=list(grants))
 
     def route(self, name: str = "m", *, adapter: str = "openai") -> Route:
-        forget()
+        clear_cache()
         return resolve(policy_id=self.policy.id, model_name=name, adapter=adapter)
 
     def code(self, name: str = "m", *, adapter: str = "openai") -> str:
@@ -81,7 +81,7 @@ def catalog() -> Catalog:
 
 
 def hosts(route: Route) -> list[str]:
-    return [choice.host for choice in route.choices]
+    return [choice.host for choice in route.bindings]
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ def test_keys_are_in_the_policys_order_and_of_this_policy_only(catalog: Catalog)
     key = HostKey.objects.create(name="strange", host=catalog.east, secret_encrypted=encrypt(b"x"))
     PolicyHostKey.objects.create(policy=stranger, host_key=key)
 
-    keys = catalog.route().choices[0].keys
+    keys = catalog.route().bindings[0].keys
     assert [(key.name, key.secret) for key in keys] == [
         ("east-key", "east"),
         ("second", "second-in-secret"),
@@ -241,7 +241,7 @@ def test_a_secret_comes_from_the_environment(catalog: Catalog, monkeypatch: pyte
     HostKey.objects.update(secret_encrypted=None, env_name="UPSTREAM_TEST_HOST_KEY")
     monkeypatch.setenv("UPSTREAM_TEST_HOST_KEY", "from-env\n")
 
-    assert catalog.route().choices[0].keys[0].secret == "from-env"
+    assert catalog.route().bindings[0].keys[0].secret == "from-env"
 
 
 def test_a_binding_has_its_upstream_name_and_its_prices(catalog: Catalog) -> None:
@@ -250,13 +250,15 @@ def test_a_binding_has_its_upstream_name_and_its_prices(catalog: Catalog) -> Non
         Rate.objects.create(pricing=pricing, meter="input", rate_nanos=nanos, above_tokens=above)
     Binding.objects.filter(host=catalog.east).update(pricing=pricing, upstream_name="m-2026")
 
-    east, west = catalog.route().choices
+    east, west = catalog.route().bindings
     assert (east.upstream_name, west.upstream_name) == ("m-2026", "m")
-    assert east.prices == PriceList("dear", 3, "USD", (Priced("input", 2, 0), Priced("input", 4, 200_000)))
+    assert east.prices == PriceList(
+        "dear", 3, "USD", (PriceRate("input", 2, 0), PriceRate("input", 4, 200_000))
+    )
     assert west.prices is None
     Pricing.objects.update(enabled=False)
-    forget()
-    assert catalog.route().choices[0].prices is None
+    clear_cache()
+    assert catalog.route().bindings[0].prices is None
 
 
 def test_a_policy_that_is_gone_or_disabled_fails(catalog: Catalog) -> None:
@@ -279,6 +281,6 @@ def test_the_number_of_queries_does_not_grow_with_the_catalog(
         Rate.objects.create(pricing=pricing, meter="input", rate_nanos=1)
         Binding.objects.create(model=catalog.model, host=host, adapter="openai", position=9, pricing=pricing)
     with django_assert_max_num_queries(6):
-        assert len(catalog.route("p/m").choices) == 7
+        assert len(catalog.route("p/m").bindings) == 7
     with django_assert_max_num_queries(0):
         resolve(policy_id=catalog.policy.id, model_name="p/m", adapter="openai")

@@ -15,12 +15,12 @@ from django.db import connection
 from relaybatch.log_format import JsonFormatter
 from routing.resolution import resolve
 from routing.transport import idle_connections
-from routing.transport.idle_connections import IDLE
+from routing.transport.idle_connections import IDLE_CONNECTIONS
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import call_of
 from tests.support.rows.catalog import make_caller, make_catalog
-from tests.support.rows.gate_state import forget_gate
-from tests.support.upstream.odd_responses import BAD, GOOD, WELL, body_with, words_in, words_of
+from tests.support.rows.gate_state import clear_gate
+from tests.support.upstream.odd_responses import BAD, GOOD, WELL, body_with, prompt_in, prompt_of
 from tests.support.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ LATER = {name for name in (*GOOD, *BAD) if name.endswith("later")}
 
 @pytest.fixture(autouse=True)
 def _no_connections_of_other_tests() -> Iterator[None]:
-    IDLE.close_all()
+    IDLE_CONNECTIONS.close_all()
     yield
-    IDLE.close_all()
+    IDLE_CONNECTIONS.close_all()
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def said_to(catalog: SimpleNamespace, words: str) -> str:
     """What comes back for the words; empty when the call failed."""
     outcome = send(call_of(catalog, body=body_with(words)))
-    return words_in(outcome.body) if outcome.failure is None else ""
+    return prompt_in(outcome.body) if outcome.failure is None else ""
 
 
 @pytest.mark.usefixtures("at_once")
@@ -59,7 +59,7 @@ def test_an_odd_answer_is_its_own_calls_and_the_next_ones_are_their_own(
     upstream: Upstream, name: str
 ) -> None:
     catalog = make_catalog(upstream.url)
-    upstream.handler = lambda request: GOOD[name] if words_of(request) == "first" else WELL
+    upstream.handler = lambda request: GOOD[name] if prompt_of(request) == "first" else WELL
 
     said = [said_to(catalog, words) for words in ("first", "second", "third")]
 
@@ -69,7 +69,7 @@ def test_an_odd_answer_is_its_own_calls_and_the_next_ones_are_their_own(
 @pytest.mark.parametrize("name", sorted(LATER))
 def test_what_comes_in_the_moment_behind_an_answer_meets_no_other_call(upstream: Upstream, name: str) -> None:
     catalog = make_catalog(upstream.url)
-    upstream.handler = lambda request: GOOD[name] if words_of(request) == "first" else WELL
+    upstream.handler = lambda request: GOOD[name] if prompt_of(request) == "first" else WELL
 
     assert said_to(catalog, "first") == "first"
     for words in ("second", "third", "fourth"):
@@ -84,7 +84,7 @@ def test_what_came_while_a_connection_lay_idle_meets_no_other_call(upstream: Ups
     upstream.handler = lambda _: WELL
 
     assert said_to(catalog, "first") == "first"
-    upstream.wait_for(lambda up: up.inside == 0)
+    upstream.wait_for(lambda up: up.in_flight == 0)
     assert [said_to(catalog, words) for words in ("second", "third")] == ["second", "third"]
     assert [request.connection for request in upstream.requests] == [1, 2, 3]
 
@@ -95,10 +95,10 @@ def test_an_answer_that_cannot_be_used_leaves_nothing_to_the_next_calls(
     upstream: Upstream, name: str
 ) -> None:
     catalog = make_catalog(upstream.url)
-    upstream.handler = lambda request: BAD[name] if words_of(request) == "first" else WELL
+    upstream.handler = lambda request: BAD[name] if prompt_of(request) == "first" else WELL
 
     assert said_to(catalog, "first") == ""
-    forget_gate()
+    clear_gate()
     assert [said_to(catalog, words) for words in ("second", "third")] == ["second", "third"]
 
 
@@ -110,7 +110,7 @@ def test_a_connection_behind_an_odd_answer_is_not_used_again(upstream: Upstream,
     upstream.handler = lambda _: WELL
 
     said_to(catalog, "first")
-    forget_gate()
+    clear_gate()
     said_to(catalog, "second")
 
     plain = {"a hundred and fifty header lines", "headers of 100 KB"}
@@ -191,10 +191,10 @@ def test_an_idle_connection_has_one_descriptor_and_is_closed_when_it_is_too_old(
         said_to(catalog, "words")
     assert (before, descriptors_to(upstream)) == (1, 5)
 
-    IDLE.close_aged()
+    IDLE_CONNECTIONS.close_expired()
     assert descriptors_to(upstream) == 5
     monkeypatch.setattr(idle_connections, "MAX_IDLE_SECONDS", 0.0)
-    IDLE.close_aged()
+    IDLE_CONNECTIONS.close_expired()
     assert descriptors_to(upstream) == 0
     upstream.wait_for(lambda up: up.open_connections == 0)
 
@@ -218,7 +218,7 @@ def test_a_connection_that_was_cut_after_its_answer_serves_the_next_call(upstrea
     upstream.handler = lambda _: WELL
     call = call_of(catalog, body=body_with("first"))
     assert send(call).failure is None
-    call.line.cut("cancelled")
+    call.abort_handle.abort("cancelled")
 
     assert said_to(catalog, "second") == "second"
     assert upstream.connections == 1
@@ -246,7 +246,7 @@ def test_two_owners_read_no_foreign_words_from_upstreams_that_misbehave_at_rando
             upstream.handler = random_answers(seed)
             one.host.base_url = upstream.url
             one.host.save()
-            resolve.forget()
+            resolve.clear_cache()
             said |= echoes(callers, [f"{seed}-{number}" for number in range(100)])
 
     assert {words: back for words, back in said.items() if back not in ("", words)} == {}
@@ -264,7 +264,7 @@ def echoes(callers: tuple[SimpleNamespace, ...], all_words: list[str]) -> dict[s
 
     def say(number: int) -> str:
         try:
-            forget_gate()
+            clear_gate()
             return said_to(callers[number % len(callers)], all_words[number])
         finally:
             connection.close()

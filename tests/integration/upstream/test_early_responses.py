@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.transport import connection_pool, idle_connections
-from routing.transport.http_response import final_status_in
-from routing.transport.idle_connections import IDLE
-from routing.upstream.call import Line
+from routing.transport.http_response import find_final_status
+from routing.transport.idle_connections import IDLE_CONNECTIONS
+from routing.upstream.call import AbortHandle
 from routing.upstream.send import send
-from tests.support.calls.upstream_calls import Cutter, call_of
+from tests.support.calls.upstream_calls import Aborter, call_of
 from tests.support.rows.catalog import make_catalog
-from tests.support.rows.gate_state import forget_gate
+from tests.support.rows.gate_state import clear_gate
 from tests.support.servers.certificates import self_signed, server_context
-from tests.support.upstream.odd_responses import WELL, body_with, stolen, words_in
+from tests.support.upstream.odd_responses import WELL, body_with, prompt_in, stolen
 from tests.support.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -43,9 +43,9 @@ INTERIM = {status: b"HTTP/1.1 %d X\r\nA: b\r\n\r\n" % status for status in (100,
 @pytest.fixture(autouse=True)
 def _connections_serve_again_at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(idle_connections, "MIN_IDLE_SECONDS", 0.0)
-    IDLE.close_all()
+    IDLE_CONNECTIONS.close_all()
     yield
-    IDLE.close_all()
+    IDLE_CONNECTIONS.close_all()
 
 
 @pytest.fixture(params=["http", "https"])
@@ -74,7 +74,7 @@ def send_words(catalog: SimpleNamespace, words: str, *, seconds: float = 20.0) -
 
 
 def said(outcome: Outcome) -> str:
-    return words_in(outcome.body) if outcome.failure is None else outcome.failure.message
+    return prompt_in(outcome.body) if outcome.failure is None else outcome.failure.message
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -134,7 +134,7 @@ def test_an_answer_whose_upstream_then_hangs_up_on_the_request_is_nobodys(
 
     assert outcome.failure is not None
     assert outcome.failure.code == "upstream_unreadable"
-    forget_gate()
+    clear_gate()
     assert said(send_words(catalog, "third")) == "third"
 
 
@@ -228,7 +228,7 @@ def test_a_call_that_is_cut_in_the_middle_of_its_request_says_nothing_of_its_ups
 
     upstream.before_body = hold
     call = call_of(catalog, body=body_with(LARGE * 3))
-    cutter = Cutter(call.line, reason="cancelled", when=lambda: began.wait(20))
+    cutter = Aborter(call.abort_handle, reason="cancelled", when=lambda: began.wait(20))
     outcome = send(call)
     over.set()
     cutter.join()
@@ -238,7 +238,7 @@ def test_a_call_that_is_cut_in_the_middle_of_its_request_says_nothing_of_its_ups
     assert "out of step" not in caplog.text
 
 
-class NoticingLine(Line):
+class NoticingAbortHandle(AbortHandle):
     """Tells when a call has its connection in hand, and has written nothing yet."""
 
     def __init__(self, notice: Callable[[], object]) -> None:
@@ -260,7 +260,7 @@ def test_what_comes_on_a_used_connection_before_anything_is_written_costs_the_ca
         catalog = make_catalog(upstream.url)
         assert said(send_words(catalog, "first")) == "first"
         call = call_of(catalog, body=body_with("second"))
-        line = NoticingLine(lambda: end_first_connection(upstream, end))
+        line = NoticingAbortHandle(lambda: end_first_connection(upstream, end))
         outcome = send(replace(call, line=line))
 
         assert said(outcome) == "second"
@@ -313,4 +313,4 @@ def test_a_reader_that_is_slow_does_not_stretch_the_deadline(upstream: Upstream)
     ],
 )
 def test_the_final_status_is_found_behind_interim_ones(arrived: bytes, status: int | None) -> None:
-    assert final_status_in(arrived) == status
+    assert find_final_status(arrived) == status

@@ -17,7 +17,7 @@ from tests.support.rows.admin_rows import owner
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.upstream import upstream_responses as answers
-from tests.unit.routing.adapters.test_vendor_usage import shown_usage
+from tests.unit.routing.adapters.test_vendor_usage import documented_usage
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 
 def of_vendor(vendor: str) -> Answer:
-    usage = shown_usage(vendor)
+    usage = documented_usage(vendor)
     return answers.body(f'{{"choices": [], "content": [], "usage": {usage}}}'.encode())
 
 

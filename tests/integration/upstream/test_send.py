@@ -10,7 +10,7 @@ import pytest
 from routing.models import Binding, Host, HostKey, PolicyHostKey
 from routing.secrets.encryption import encrypt
 from routing.transport import idle_connections
-from routing.upstream.call import Priced, PriceList, Tokens
+from routing.upstream.call import PriceList, PriceRate, Tokens
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import BODIES, call_of
 from tests.support.rows.catalog import make_catalog
@@ -59,7 +59,7 @@ def test_the_target_has_the_names_and_prices_of_where_the_call_went(catalog: Sim
     assert (target.provider, target.host) == (catalog.provider.name, catalog.host.name)
     assert (target.host_key, target.policy) == (catalog.host_keys[0].name, catalog.policy.name)
     assert target.prices == PriceList(
-        catalog.pricing.name, 1, "USD", (Priced("input", 2, 0), Priced("output", 8, 0))
+        catalog.pricing.name, 1, "USD", (PriceRate("input", 2, 0), PriceRate("output", 8, 0))
     )
 
 

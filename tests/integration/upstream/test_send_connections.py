@@ -13,11 +13,11 @@ import pytest
 from routing.resolution import resolve
 from routing.transport import connection_pool, idle_connections
 from routing.upstream.send import send
-from tests.support.calls.upstream_calls import Cutter, call_of
+from tests.support.calls.upstream_calls import Aborter, call_of
 from tests.support.rows.catalog import make_catalog
 from tests.support.servers.certificates import self_signed, server_context
 from tests.support.upstream import upstream_responses as answers
-from tests.support.upstream.odd_responses import GOOD, WELL, body_with, words_in
+from tests.support.upstream.odd_responses import GOOD, WELL, body_with, prompt_in
 from tests.support.upstream.upstream import Upstream
 
 if TYPE_CHECKING:
@@ -75,8 +75,8 @@ def test_over_tls_too_nobody_reads_an_answer_to_another_call(tmp_path: Path, nam
         said = []
         for words in ("first", "second", "third"):
             outcome = send(call_of(catalog, body=body_with(words)))
-            upstream.wait_for(lambda up: up.inside == 0)
-            said.append(words_in(outcome.body))
+            upstream.wait_for(lambda up: up.in_flight == 0)
+            said.append(prompt_in(outcome.body))
 
         assert said == ["first", "second", "third"]
         assert [request.connection for request in upstream.requests][:2] == [1, 2]
@@ -109,7 +109,11 @@ def test_a_cut_ends_a_call_over_tls(tmp_path: Path) -> None:
     with tls_upstream(tmp_path, trusted=True) as upstream:
         upstream.script(answers.held(threading.Event()))
         call = call_of(make_catalog(upstream.url))
-        Cutter(call.line, reason="cancelled", when=lambda: upstream.wait_for(lambda up: up.inside == 1))
+        Aborter(
+            call.abort_handle,
+            reason="cancelled",
+            when=lambda: upstream.wait_for(lambda up: up.in_flight == 1),
+        )
         outcome = send(call)
 
     assert outcome.failure is not None
@@ -230,7 +234,7 @@ def test_tls_goes_through_a_proxys_tunnel(
         assert upstream.requests[0].path == "/v1/chat/completions"
 
         monkeypatch.setenv("HTTPS_PROXY", proxy.url)  # answers CONNECT with 404
-        resolve.forget()
+        resolve.clear_cache()
         assert "unreachable" in refused(catalog)
 
 

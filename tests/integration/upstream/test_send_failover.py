@@ -53,7 +53,7 @@ def add_binding(catalog: SimpleNamespace, url: str, *, adapter: str = "openai", 
 def point_host_at(catalog: SimpleNamespace, url: str) -> None:
     catalog.host.base_url = url
     catalog.host.save()
-    resolve.forget()
+    resolve.clear_cache()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_host_that_cannot_be_called_now_fails_its_items_as_unreachable_whateve
     """Its header's file or variable is away for a moment; a `cross_shape` would be final."""
     add_binding(catalog, upstream.url, adapter="anthropic")
     HostHeader.objects.create(host=catalog.host, name="X-Token", env_name="UPSTREAM_TEST_UNSET")
-    resolve.forget()
+    resolve.clear_cache()
     failure = send(call_of(catalog)).failure
     assert failure is not None
     assert (failure.code, failure.retryable) == ("upstream_unreachable", True)
@@ -224,5 +224,5 @@ def test_a_binding_of_an_adapter_that_only_a_later_release_has_is_no_way_of_call
     """While an upgrade is under way, or after it was taken back."""
     Binding.objects.update(position=1 - position)
     add_binding(catalog, upstream.url, adapter="of_a_later_release", position=position)
-    resolve.forget()
+    resolve.clear_cache()
     assert send(call_of(catalog)).failure is None

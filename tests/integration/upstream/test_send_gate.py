@@ -15,7 +15,7 @@ from batches.models import BatchItem, PolicyPause
 from relaybatch.ids import uuid7
 from routing.gate import breakers
 from routing.gate import redis as gate_redis
-from routing.gate.liveness import presence
+from routing.gate.liveness import liveness
 from routing.models import HostKey
 from routing.upstream.send import send
 from tests.integration.upstream.test_send_failover import add_binding, closed_port, point_host_at
@@ -60,7 +60,7 @@ def run(batch: Batch, idx: int = 0) -> BatchItem:
 
 
 def state(host_key: HostKey) -> breakers.BreakerState:
-    (found,) = breakers.states([host_key])
+    (found,) = breakers.breaker_states([host_key])
     return found
 
 
@@ -100,7 +100,7 @@ def test_what_ends_a_call_of_ours_blames_no_key(
     upstream.script(answers.hang())
     call = call_of(catalog, seconds=0.3)
     if end == "cancel":
-        call.line.cut("cancelled")
+        call.abort_handle.abort("cancelled")
     send(call)
     assert gate_keys() == []
 
@@ -116,7 +116,7 @@ def test_a_host_that_cannot_be_reached_blames_no_key_and_costs_no_limit(
     point_host_at(catalog, upstream.url)
     assert code_of(catalog) == ""
     assert code_of(catalog) == "rate_limited"
-    assert [found.state for found in breakers.states(catalog.host_keys)] == ["closed", "closed"]
+    assert [found.state for found in breakers.breaker_states(catalog.host_keys)] == ["closed", "closed"]
 
 
 def code_of(catalog: SimpleNamespace) -> str:
@@ -155,7 +155,9 @@ def test_a_place_is_free_again_when_the_call_is_over_however_it_ended(
 def test_a_call_waits_a_moment_for_a_place(
     catalog: SimpleNamespace, upstream: Upstream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("routing.upstream.send.CONCURRENCY_WAIT_SECONDS", 10.0)  # however slow this machine is
+    monkeypatch.setattr(
+        "routing.upstream.send.CONCURRENCY_WAIT_SECONDS", 10.0
+    )  # however slow this machine is
     limit_policy(catalog, ("concurrency", 1, None, ""))
     outcomes = all_at_once([lambda: send(call_of(catalog))] * 2)
     assert [outcome.failure for outcome in outcomes] == [None, None]
@@ -164,13 +166,13 @@ def test_a_call_waits_a_moment_for_a_place(
 def test_states_of_keys_and_a_reset(catalog: SimpleNamespace, upstream: Upstream) -> None:
     upstream.script(answers.status(401), answers.status(503))
     send(call_of(catalog))
-    one, two = breakers.states(catalog.host_keys)
+    one, two = breakers.breaker_states(catalog.host_keys)
     assert (one.state, one.last_failure, one.failures) == ("open", "401", 1)
     assert (two.state, two.last_failure, two.failures) == ("open", "503", 1)
     assert one.until
     assert one.last_failure_at
     assert one.until - one.last_failure_at == timedelta(minutes=1)
-    breakers.reset(catalog.host_keys[0])
+    breakers.reset_breaker(catalog.host_keys[0])
     assert state(catalog.host_keys[0]) == breakers.BreakerState(catalog.host_keys[0], "closed")
     HostKey.objects.filter(id=catalog.host_keys[1].id).update(
         secret_encrypted=None, env_name="UPSTREAM_TEST_UNSET"
@@ -246,10 +248,10 @@ class Redis:
         self._settings = settings
         self._url = settings.REDIS_URL
 
-    def goes_away(self) -> None:
+    def stop(self) -> None:
         self._look_at(f"redis://127.0.0.1:{closed_port()}/0")
 
-    def is_back(self) -> None:
+    def start(self) -> None:
         self._look_at(self._url)
 
     def _look_at(self, url: str) -> None:
@@ -262,13 +264,13 @@ class Redis:
 def redis(settings: Settings) -> Iterator[Redis]:
     found = Redis(settings)
     yield found
-    found.is_back()
+    found.start()
 
 
 def test_while_redis_is_away_items_wait_in_every_mode(
     catalog: SimpleNamespace, upstream: Upstream, redis: Redis
 ) -> None:
-    redis.goes_away()
+    redis.stop()
     item = run(submit(catalog))
     assert (item.state, item.attempt, item.waiting_reason) == ("available", 0, "redis_away")
     assert not upstream.requests
@@ -281,15 +283,15 @@ def test_an_answer_counts_though_redis_went_away_and_places_are_released_when_it
     limit_policy(catalog, ("concurrency", 1, None, ""))
 
     def answer(_: object) -> Answer:
-        redis.goes_away()
+        redis.stop()
         return answers.usable()
 
     upstream.handler = answer
     assert run(submit(catalog)).state == "completed"
-    redis.is_back()
+    redis.start()
     upstream.handler = lambda _: answers.usable()
     assert code_of(catalog) == "rate_limited"
-    presence.beat(clock=lambda: time.monotonic() + 3600)
+    liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
     assert code_of(catalog) == ""
 
 
@@ -300,7 +302,7 @@ def test_an_item_refused_by_a_key_while_redis_went_away_waits_for_it_as_any_othe
     """There is another key, and whether it may be used cannot be told."""
 
     def answer(_: object) -> Answer:
-        redis.goes_away()
+        redis.stop()
         return answers.status(401)
 
     upstream.handler = answer
@@ -325,14 +327,14 @@ def test_a_cut_ends_the_wait_for_another_calls_end_and_is_no_spent_limit(
     limit_policy(catalog, ("concurrency", 1, None, ""))
     upstream.script(answers.hang())
     running, waiting = call_of(catalog), call_of(catalog)
-    waiting.line.cut("cancelled")
+    waiting.abort_handle.abort("cancelled")
 
     def once_the_other_runs() -> Outcome:
-        upstream.wait_for(lambda up: up.inside == 1)
+        upstream.wait_for(lambda up: up.in_flight == 1)
         try:
             return send(waiting)
         finally:
-            running.line.cut("cancelled")
+            running.abort_handle.abort("cancelled")
 
     _, outcome = all_at_once([lambda: send(running), once_the_other_runs])
     assert outcome.failure is not None

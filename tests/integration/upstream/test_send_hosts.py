@@ -10,7 +10,7 @@ import pytest
 from routing.gate import breakers
 from routing.models import Binding, Host, HostHeader, HostKey
 from routing.resolution import unusable_log
-from routing.resolution.resolve import forget, look_up
+from routing.resolution.resolve import clear_cache, resolve_model
 from routing.secrets.encryption import encrypt
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import call_of
@@ -57,7 +57,7 @@ def own_headers(upstream: Upstream) -> dict[str, str]:
 
 
 def failure_code(catalog: SimpleNamespace) -> str:
-    forget()
+    clear_cache()
     failure = send(call_of(catalog)).failure
     return failure.code if failure else ""
 
@@ -205,8 +205,8 @@ def test_a_secret_header_that_an_upstream_quotes_is_masked(
 
 def test_no_repr_holds_a_header_of_the_host(catalog: SimpleNamespace) -> None:
     add(catalog, "X-Sealed", secret_encrypted=encrypt(PLANTED.encode()))
-    found = look_up(policy_id=catalog.policy.id, model_name="echo-1", adapter="openai")
-    assert found.route.choices[0].call.secrets == (PLANTED,)
+    found = resolve_model(policy_id=catalog.policy.id, model_name="echo-1", adapter="openai")
+    assert found.route.bindings[0].host_call.secrets == (PLANTED,)
     assert PLANTED not in repr(found) + repr(HostHeader.objects.get())
 
 
@@ -216,10 +216,10 @@ def test_a_file_is_read_again_when_the_rows_are(
     file = tmp_path / "key"
     file.write_text("sk-before\n")
     HostKey.objects.update(secret_encrypted=None, file_path=str(file))
-    forget()
+    clear_cache()
     send(call_of(catalog))
     file.write_text("sk-after\n")
-    forget()
+    clear_cache()
     send(call_of(catalog))
     assert [request.credential for request in upstream.requests] == ["sk-before", "sk-after"]
 
@@ -277,9 +277,9 @@ def test_hosts_that_are_sent_no_key_never_share_a_breaker(
     assert failure_code(catalog) == "upstream_status"
 
     keys = [HostKey.objects.get(name=name) for name in (catalog.host_keys[0].name, "other")]
-    assert [found.state for found in breakers.states(keys)] == ["open", "closed"]
-    breakers.reset(keys[0])
-    assert [found.state for found in breakers.states(keys)] == ["closed", "closed"]
+    assert [found.state for found in breakers.breaker_states(keys)] == ["open", "closed"]
+    breakers.reset_breaker(keys[0])
+    assert [found.state for found in breakers.breaker_states(keys)] == ["closed", "closed"]
 
 
 def test_the_headers_of_hosts_cost_one_query_a_load_and_none_a_call(
@@ -288,7 +288,7 @@ def test_the_headers_of_hosts_cost_one_query_a_load_and_none_a_call(
     for number in range(3):
         add(catalog, f"X-{number}", text="x")
     Binding.objects.create(model=catalog.models["openai"], host=catalog.host, adapter="openai", position=2)
-    forget()
+    clear_cache()
     with django_assert_num_queries(6):
         send(call_of(catalog))
     with django_assert_num_queries(0):

@@ -13,7 +13,7 @@ from django.db import OperationalError, connection
 
 from routing.resolution import resolve
 from routing.upstream.send import send
-from tests.support.calls.upstream_calls import Cutter, call_of
+from tests.support.calls.upstream_calls import Aborter, call_of
 from tests.support.rows.catalog import make_catalog
 from tests.support.upstream import upstream_responses as answers
 
@@ -56,7 +56,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def point_host_at(catalog: SimpleNamespace, url: str) -> None:
     catalog.host.base_url = url
     catalog.host.save()
-    resolve.forget()
+    resolve.clear_cache()
 
 
 @contextlib.contextmanager
@@ -127,7 +127,7 @@ def test_a_database_that_is_slow_to_say_where_a_call_goes_uses_up_none_of_its_ti
 ) -> None:
     """As long as a failover of the database may take: no call fails because of an outage of our own."""
     upstream.script(answers.usable())
-    resolve.forget()
+    resolve.clear_cache()
     with connection.execute_wrapper(late):
         outcome = send(call_of(catalog, seconds=0.4))
     assert outcome.failure is None
@@ -135,10 +135,12 @@ def test_a_database_that_is_slow_to_say_where_a_call_goes_uses_up_none_of_its_ti
 
 def test_while_the_database_is_away_no_deadline_runs(catalog: SimpleNamespace) -> None:
     call = call_of(catalog)
-    resolve.forget()
+    resolve.clear_cache()
     with connection.execute_wrapper(away), pytest.raises(OperationalError):
         send(call)
-    assert call.line.deadline is None, "the call is made again later, and the watch would cut it before"
+    assert call.abort_handle.deadline is None, (
+        "the call is made again later, and the watch would cut it before"
+    )
 
 
 def away(*_: Any) -> Any:
@@ -164,10 +166,10 @@ def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNam
     call = call_of(catalog)
 
     def once_it_waits() -> None:
-        upstream.wait_for(lambda up: up.inside == 1)
+        upstream.wait_for(lambda up: up.in_flight == 1)
         threading.Event().wait(0.1)  # Until it has read what came: nothing that can be seen tells when.
 
-    cutter = Cutter(call.line, reason="cancelled", when=once_it_waits)
+    cutter = Aborter(call.abort_handle, reason="cancelled", when=once_it_waits)
     outcome = send(call)
 
     assert time.monotonic() - cutter.at < FREE_SECONDS
@@ -175,7 +177,7 @@ def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNam
     assert (outcome.failure.code, outcome.failure.retryable) == ("cancelled", False)
     assert outcome.failure.message == "cancelled while running"
     assert outcome.sent
-    upstream.wait_for(lambda up: up.inside == 0, seconds=2)
+    upstream.wait_for(lambda up: up.in_flight == 0, seconds=2)
     assert len(upstream.requests) == 1, "no other key is tried"
     assert send(call_of(catalog)).failure is None
 
@@ -185,7 +187,7 @@ def test_a_cut_ends_a_connect_and_a_handshake_too(catalog: SimpleNamespace, sche
     with port_that_does_not_answer() if scheme == "http" else port_without_a_handshake() as port:
         point_host_at(catalog, f"{scheme}://127.0.0.1:{port}")
         call = call_of(catalog)
-        cutter = Cutter(call.line, reason="worker_stopped", when=lambda: threading.Event().wait(0.3))
+        cutter = Aborter(call.abort_handle, reason="worker_stopped", when=lambda: threading.Event().wait(0.3))
         outcome = send(call)
 
     assert time.monotonic() - cutter.at < FREE_SECONDS
@@ -200,7 +202,7 @@ def test_a_cut_ends_the_wait_between_two_dials(catalog: SimpleNamespace) -> None
         port = listener.getsockname()[1]
     point_host_at(catalog, f"http://127.0.0.1:{port}")
     call = call_of(catalog)
-    Cutter(call.line, reason="timeout", when=lambda: threading.Event().wait(0.05))
+    Aborter(call.abort_handle, reason="timeout", when=lambda: threading.Event().wait(0.05))
     began = time.monotonic()
     outcome = send(call)
 
@@ -212,8 +214,8 @@ def test_a_cut_ends_the_wait_between_two_dials(catalog: SimpleNamespace) -> None
 def test_a_line_that_was_cut_before_sends_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:
     assert send(call_of(catalog)).failure is None
     call = call_of(catalog)
-    call.line.cut("cancelled")
-    call.line.cut("timeout")
+    call.abort_handle.abort("cancelled")
+    call.abort_handle.abort("timeout")
     outcome = send(call)
 
     assert outcome.failure is not None

@@ -14,7 +14,7 @@ from routing.upstream.call import Tokens
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import call_of
 from tests.support.rows.catalog import make_catalog
-from tests.support.rows.gate_state import forget_gate
+from tests.support.rows.gate_state import clear_gate
 from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def test_an_answer_that_cannot_be_read_is_retryable_and_counts_as_sent(
     assert words in failure.message
     assert failure.retryable
     assert (outcome.sent, outcome.keys_tried, outcome.body, outcome.tokens) == (True, 1, b"", None)
-    forget_gate()
+    clear_gate()
     assert send(call_of(catalog)).failure is None, "the next call must not meet what is left of this one"
 
 

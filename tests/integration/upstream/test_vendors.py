@@ -13,7 +13,7 @@ from routing.models import HostKey, Policy, PolicyHostKey
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import BODIES, call_of
 from tests.support.rows.catalog import make_caller
-from tests.support.upstream.vendors import CALLS, KEY, KEY_HEADERS, Asked, at, entries, variables
+from tests.support.upstream.vendors import CALLS, KEY, KEY_HEADERS, ExpectedRequest, at, entries, variables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def caller_of_all_keys() -> SimpleNamespace:
 
 @pytest.mark.parametrize("asked", CALLS, ids=lambda asked: asked.model)
 def test_a_vendor_is_asked_as_it_documents(
-    upstream: Upstream, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    upstream: Upstream, asked: ExpectedRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = entries()[asked.vendor]
     for name in variables(entry):

@@ -16,7 +16,7 @@ from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.db.clock import database_now
 from relaybatch.ids import uuid7
-from routing.credentials.recheck import Allowance, forget
+from routing.credentials.recheck import Allowance, clear_cache
 from routing.credentials.relay_keys import create_key
 from routing.models import Project, User
 from tests.support.calls.usage_calls import UNROUTED_OUTCOME
@@ -54,7 +54,7 @@ def allow(catalog: SimpleNamespace, nanos: int | None, *, unpriced_closes: bool 
     Project.objects.filter(id=catalog.project.id).update(
         included_nanos=nanos, included_currency="USD", unpriced_closes=unpriced_closes
     )
-    forget()
+    clear_cache()
 
 
 def runs_of(batch: Batch) -> list[functools.partial[Claim | None]]:

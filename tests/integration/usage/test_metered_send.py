@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.credentials.recheck import Standing
+from routing.credentials.recheck import CallerSnapshot
 from tests.support.calls.upstream_calls import call_of
 from tests.support.rows.catalog import make_catalog
 from tests.support.upstream import upstream_responses as answers
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db
-STANDING = Standing(policy="a policy", project="a project", team="a team")
+STANDING = CallerSnapshot(policy="a policy", project="a project", team="a team")
 
 
 @pytest.fixture
@@ -170,8 +170,8 @@ def test_a_call_that_is_cut_while_it_is_out_is_unpriced(
 
 
 def cut_once_out(upstream: Upstream, call: Call, reason: str) -> None:
-    upstream.wait_for(lambda up: up.inside == 1)
-    call.line.cut(reason)
+    upstream.wait_for(lambda up: up.in_flight == 1)
+    call.abort_handle.abort(reason)
 
 
 def test_a_meter_without_a_rate_makes_the_event_unpriced(

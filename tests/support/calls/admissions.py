@@ -7,12 +7,12 @@ import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.gate.admission import Passage
-from routing.gate.breaker_signals import GOOD, NONE, Verdict
-from routing.gate.denials import Refused
+from routing.gate.admission import Admission
+from routing.gate.breaker_signals import NONE, OK, BreakerSignal
+from routing.gate.denials import AdmissionDenied
 from routing.gate.plan import encode_plan
 from routing.resolution.host_call import HostCall
-from routing.resolution.route import Choice, Rule, UsableKey
+from routing.resolution.route import RouteBinding, Rule, UsableKey
 
 if TYPE_CHECKING:
     from routing.upstream.call import Tokens
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""
 
-REFUSED = Verdict("refused", status="401")
-FORBIDDEN = Verdict("trouble", status="403")
-TROUBLE = Verdict("trouble", status="503")
-LOST = Verdict("trouble", status="connection lost")
+UNAUTHORIZED = BreakerSignal("refused", status="401")
+FORBIDDEN = BreakerSignal("trouble", status="403")
+ERROR = BreakerSignal("trouble", status="503")
+CONNECTION_LOST = BreakerSignal("trouble", status="connection lost")
 
 
-def busy(seconds: float) -> Verdict:
-    return Verdict("busy", status="429", milliseconds=round(seconds * 1000))
+def throttled(seconds: float) -> BreakerSignal:
+    return BreakerSignal("busy", status="429", milliseconds=round(seconds * 1000))
 
 
 def rule(meter: str, amount: int, window_seconds: int | None = None, strategy: str = "") -> Rule:
@@ -47,7 +47,7 @@ class Gate:
     host: str = "host"
 
     @property
-    def choice(self) -> Choice:
+    def binding(self) -> RouteBinding:
         """Secrets are unique to the policy, so that breakers are."""
         keys = tuple(
             UsableKey(
@@ -61,9 +61,9 @@ class Gate:
         plan = encode_plan(
             policy=self.policy, host=self.host, selection=self.selection, rules=self.rules, keys=keys
         )
-        return Choice(
+        return RouteBinding(
             host=self.host,
-            call=HostCall(url="", auth="bearer"),
+            host_call=HostCall(url="", auth="bearer"),
             adapter="openai",
             upstream_name="m",
             prices=None,
@@ -71,65 +71,65 @@ class Gate:
             plan=plan,
         )
 
-    def after(self, seconds: float) -> None:
+    def advance(self, seconds: float) -> None:
         self.now_ms += round(seconds * 1000)
 
     def at(self, seconds: float) -> None:
         """Seconds after the start."""
         self.now_ms = START_MS + round(seconds * 1000)
 
-    def passage(self, *, seconds: float = 60) -> Passage:
-        return Passage(rules=self.rules, deadline=time.monotonic() + seconds, now_ms=self.now_ms)
+    def admission(self, *, seconds: float = 60) -> Admission:
+        return Admission(rules=self.rules, deadline=time.monotonic() + seconds, now_ms=self.now_ms)
 
-    def enter(self) -> Entered:
+    def acquire(self) -> HeldAdmission:
         """Raises Refused."""
-        passage = self.passage()
-        key = passage.enter(self.choice)
+        admission = self.admission()
+        key = admission.acquire(self.binding)
         assert key is not None
-        return Entered(self, passage, key.name)
+        return HeldAdmission(self, admission, key.name)
 
-    def call(self, verdict: Verdict = GOOD, *, tokens: Tokens | None = None) -> str:
+    def call(self, signal: BreakerSignal = OK, *, tokens: Tokens | None = None) -> str:
         """A whole call, over at once; the name of its key. Raises Refused."""
-        entered = self.enter()
-        entered.leave(verdict, tokens=tokens)
-        return entered.key
+        held = self.acquire()
+        held.release(signal, tokens=tokens)
+        return held.key
 
     def passes(self) -> bool:
         """Whether a call passes now; it is over at once."""
         try:
             self.call()
-        except Refused:
+        except AdmissionDenied:
             return False
         return True
 
-    def refusal(self) -> Refused:
+    def denial(self) -> AdmissionDenied:
         try:
-            entered = self.enter()
-        except Refused as refused:
+            entered = self.acquire()
+        except AdmissionDenied as refused:
             return refused
         raise AssertionError(f"admitted with {entered.key}")
 
     def wait_seconds(self) -> float:
-        return self.refusal().postponement.seconds
+        return self.denial().postponement.seconds
 
 
 @dataclass
-class Entered:
+class HeldAdmission:
     gate: Gate
-    passage: Passage
+    admission: Admission
     key: str
 
-    def leave(self, verdict: Verdict = GOOD, *, sent: bool = True, tokens: Tokens | None = None) -> None:
-        self.passage.now_ms = self.gate.now_ms
-        self.passage.verdict, self.passage.sent = verdict, sent
-        self.passage.leave(tokens)
+    def release(self, signal: BreakerSignal = OK, *, sent: bool = True, tokens: Tokens | None = None) -> None:
+        self.admission.now_ms = self.gate.now_ms
+        self.admission.signal, self.admission.sent = signal, sent
+        self.admission.release(tokens)
 
     def give_back(self) -> None:
-        self.leave(NONE, sent=False)
+        self.release(NONE, sent=False)
 
-    def another(self, verdict: Verdict) -> str | None:
-        self.passage.now_ms = self.gate.now_ms
-        self.passage.verdict, self.passage.sent = verdict, True
-        key = self.passage.another()
+    def next_key(self, signal: BreakerSignal) -> str | None:
+        self.admission.now_ms = self.gate.now_ms
+        self.admission.signal, self.admission.sent = signal, True
+        key = self.admission.next_key()
         self.key = key.name if key else self.key
         return key.name if key else None

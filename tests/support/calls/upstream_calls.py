@@ -7,7 +7,7 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from routing.upstream.call import Call, Caller, Line
+from routing.upstream.call import AbortHandle, Call, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -44,26 +44,26 @@ def call_of(
         body=BODIES[adapter] if body is None else body,
         idempotency_key=str(uuid.uuid4()),
         timeout_seconds=seconds,
-        line=Line(),
+        abort_handle=AbortHandle(),
         headers=headers or {},
     )
 
 
-class Cutter:
+class Aborter:
     """Cuts the line from another thread once the condition holds; `at` tells when it did (monotonic)."""
 
-    def __init__(self, line: Line, *, reason: str, when: Callable[[], object]) -> None:
+    def __init__(self, abort_handle: AbortHandle, *, reason: str, when: Callable[[], object]) -> None:
         self.at = 0.0
-        self._line = line
+        self._abort_handle = abort_handle
         self._reason = reason
         self._when = when
-        self._thread = threading.Thread(target=self._cut, daemon=True)
+        self._thread = threading.Thread(target=self._abort, daemon=True)
         self._thread.start()
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         self._when()
         self.at = time.monotonic()
-        self._line.cut(self._reason)
+        self._abort_handle.abort(self._reason)
 
     def join(self) -> None:
         self._thread.join(20)

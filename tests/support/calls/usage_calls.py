@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
-from routing.credentials.relay_keys import hash_of
+from routing.credentials.relay_keys import hash_value
 from routing.upstream.call import Outcome, Target
 from routing.upstream.failures import Failure
 from tests.support.rows.catalog import make_catalog
@@ -43,7 +43,7 @@ def admin_token(settings: Settings) -> dict[str, str]:
 
 
 def owner_of(caller: SimpleNamespace) -> str:
-    return hash_of(caller.relay_key_value)
+    return hash_value(caller.relay_key_value)
 
 
 def get(path: str, headers: dict[str, str], query: dict[str, Any] | None = None) -> Any:

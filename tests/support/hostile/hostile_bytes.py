@@ -21,12 +21,12 @@ from batches.results import results
 from batches.submission.resubmit import parse_item_filter
 from relaybatch.http.errors import ApiError
 from routing.adapters import ADAPTERS
-from routing.transport.connection_attempt import Trip
-from routing.transport.http_request import Request, post
-from routing.upstream.call import Line
+from routing.transport.connection_attempt import ConnectionAttempt
+from routing.transport.http_request import UpstreamRequest, post
+from routing.upstream.call import AbortHandle
 from routing.upstream.failures import CallFailed
 from routing.upstream.request_model import requested_model
-from routing.upstream.response_usage import Unusable, used_by_answer
+from routing.upstream.response_usage import UnusableResponse, usage_of_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -254,8 +254,8 @@ def answer_rows() -> list[Row]:
 
 def tokens(body: bytes) -> str:
     try:
-        found = used_by_answer(body, ADAPTERS["openai"]).tokens
-    except Unusable as unusable:
+        found = usage_of_response(body, ADAPTERS["openai"]).tokens
+    except UnusableResponse as unusable:
         return unusable.reason
     return f"{found.input} {found.output}" if found else "unknown"
 
@@ -312,13 +312,13 @@ def exchanged(answer: bytes) -> str:
     listener = socket.create_server(("127.0.0.1", 0))
     if not os.fork():
         _serve(listener, answer)
-    request = Request(f"http://127.0.0.1:{listener.getsockname()[1]}/", (), b"{}", "key")
+    request = UpstreamRequest(f"http://127.0.0.1:{listener.getsockname()[1]}/", (), b"{}", "key")
     del answer
-    trip = Trip(line=Line(), deadline=time.monotonic() + 60, owner="somebody")
-    reply = post(request, trip=trip, max_bytes=4 * SIZE, trust_env_proxies=False)
-    if reply.flaw or reply.status != 200:
-        return f"{reply.status} {reply.flaw or len(reply.body)}"
-    return f"{reply.status} {used_by_answer(reply.body, ADAPTERS['openai']).tokens or 'unknown'}"
+    trip = ConnectionAttempt(abort_handle=AbortHandle(), deadline=time.monotonic() + 60, owner="somebody")
+    reply = post(request, attempt=trip, max_bytes=4 * SIZE, trust_env_proxies=False)
+    if reply.read_error or reply.status != 200:
+        return f"{reply.status} {reply.read_error or len(reply.body)}"
+    return f"{reply.status} {usage_of_response(reply.body, ADAPTERS['openai']).tokens or 'unknown'}"
 
 
 def _serve(listener: socket.socket, answer: bytes) -> None:

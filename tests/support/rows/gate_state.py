@@ -5,7 +5,7 @@ from __future__ import annotations
 from routing.gate.redis import PREFIX, client
 
 
-def forget_gate() -> None:
+def clear_gate() -> None:
     keys = gate_keys()
     if keys:
         client().delete(*keys)

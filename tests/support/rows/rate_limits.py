@@ -31,14 +31,14 @@ def rate_limit(*rules: tuple[str, int, int | None, str]) -> RateLimit:
 
 def limit_policy(catalog: SimpleNamespace, *rules: tuple[str, int, int | None, str]) -> None:
     Policy.objects.filter(id=catalog.policy.id).update(rate_limit=rate_limit(*rules))
-    resolve.forget()
+    resolve.clear_cache()
 
 
 def limit_host_key(host_key: HostKey, *rules: tuple[str, int, int | None, str]) -> None:
     HostKey.objects.filter(id=host_key.id).update(rate_limit=rate_limit(*rules))
-    resolve.forget()
+    resolve.clear_cache()
 
 
 def select_keys(catalog: SimpleNamespace, selection: str) -> None:
     Policy.objects.filter(id=catalog.policy.id).update(key_selection=selection)
-    resolve.forget()
+    resolve.clear_cache()

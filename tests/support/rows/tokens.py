@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 from django.utils import timezone
 
-from routing.credentials.tokens import mint
+from routing.credentials.tokens import mint_token
 from routing.models import User
 
 
@@ -23,7 +23,7 @@ def make_token_caller(rows: SimpleNamespace, *, ttl_seconds: int = 3_600) -> Sim
 def with_token(caller: SimpleNamespace, *, ttl_seconds: int = 3_600) -> SimpleNamespace:
     """The same user with one more token."""
     caller = SimpleNamespace(**vars(caller))
-    caller.minted = mint(caller.user, project=None, ttl_seconds=ttl_seconds, now=timezone.now())
+    caller.minted = mint_token(caller.user, project=None, ttl_seconds=ttl_seconds, now=timezone.now())
     caller.relay_key_value = caller.minted.token
     caller.headers = {"Authorization": f"Bearer {caller.minted.token}"}
     return caller

@@ -6,7 +6,7 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from routing.upstream.call import Caller, Outcome, Priced, PriceList, Target, Tokens
+from routing.upstream.call import Caller, Outcome, PriceList, PriceRate, Target, Tokens
 from routing.upstream.failures import Failure
 from usage.events import Attempt, EventDraft, draft_event
 
@@ -15,9 +15,9 @@ USD_LIST = PriceList(
     version=3,
     currency="USD",
     rates=(
-        Priced(meter="input", rate_nanos=2_000_000_000, above_tokens=0),
-        Priced(meter="cache_read", rate_nanos=500_000_000, above_tokens=0),
-        Priced(meter="output", rate_nanos=8_000_000_000, above_tokens=0),
+        PriceRate(meter="input", rate_nanos=2_000_000_000, above_tokens=0),
+        PriceRate(meter="cache_read", rate_nanos=500_000_000, above_tokens=0),
+        PriceRate(meter="output", rate_nanos=8_000_000_000, above_tokens=0),
     ),
 )
 TARGET = Target(

@@ -33,7 +33,7 @@ _CUTS = {
 }
 
 
-def words_of(request: Request) -> str:
+def prompt_of(request: Request) -> str:
     return str(request.json()["messages"][0]["content"])
 
 
@@ -42,12 +42,12 @@ def body_with(words: str) -> bytes:
     return json.dumps({"model": "echo-1", "messages": [{"role": "user", "content": words}]}).encode()
 
 
-def words_in(answer: bytes) -> str:
+def prompt_in(answer: bytes) -> str:
     return str(json.loads(answer)["choices"][0]["message"]["content"])
 
 
 def echo(exchange: Exchange) -> bytes:
-    message = {"role": "assistant", "content": words_of(exchange.request)}
+    message = {"role": "assistant", "content": prompt_of(exchange.request)}
     value: dict[str, Any] = {**answers.CHAT, "choices": [{"index": 0, "message": message}]}
     return json.dumps(value).encode()
 

@@ -106,8 +106,8 @@ class Upstream:
         from tests.support.upstream import upstream_responses
 
         self.handler: Callable[[Request], Answer] = lambda _: upstream_responses.usable()
-        self.inside = 0
-        self.max_inside = 0
+        self.in_flight = 0
+        self.max_in_flight = 0
         self.broken_handshakes = 0
         self.before_body: Callable[[socket.socket], object] | None = None
         self._tls = tls
@@ -178,7 +178,7 @@ class Upstream:
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), seconds):
                 raise AssertionError(
-                    f"not within {seconds} s: {len(self._requests)} requests, {self.inside} inside"
+                    f"not within {seconds} s: {len(self._requests)} requests, {self.in_flight} inside"
                 )
 
     def _start(self, run: Callable[..., None], *args: Any) -> None:
@@ -251,8 +251,8 @@ class Upstream:
         with self._changed:
             self._requests.append(request)
             request.number = len(self._requests)
-            self.inside += 1
-            self.max_inside = max(self.max_inside, self.inside)
+            self.in_flight += 1
+            self.max_in_flight = max(self.max_in_flight, self.in_flight)
             self._changed.notify_all()
             if self._script:
                 return self._script.popleft()
@@ -260,7 +260,7 @@ class Upstream:
 
     def _leave(self) -> None:
         with self._changed:
-            self.inside -= 1
+            self.in_flight -= 1
             self._changed.notify_all()
 
 

@@ -13,7 +13,7 @@ KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-ke
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ExpectedRequest:
     """What a call of `model` must be at the vendor. `key`: the header that holds the key, none when none is sent."""
 
     vendor: str
@@ -30,12 +30,12 @@ X_API_KEY = {"x-api-key": KEY}
 API_KEY = {"api-key": KEY}
 VERSION = {"anthropic-version": "2023-06-01"}
 CALLS = (
-    Asked("OpenAI", "gpt-4.1-mini", "openai", "/v1/chat/completions", "gpt-4.1-mini", BEARER),
-    Asked("OpenAI", "gpt-5-mini", "openai_responses", "/v1/responses", "gpt-5-mini", BEARER),
-    Asked(
+    ExpectedRequest("OpenAI", "gpt-4.1-mini", "openai", "/v1/chat/completions", "gpt-4.1-mini", BEARER),
+    ExpectedRequest("OpenAI", "gpt-5-mini", "openai_responses", "/v1/responses", "gpt-5-mini", BEARER),
+    ExpectedRequest(
         "Anthropic", "claude-haiku-4-5", "anthropic", "/v1/messages", "claude-haiku-4-5", X_API_KEY, VERSION
     ),
-    Asked(
+    ExpectedRequest(
         "Azure OpenAI",
         "gpt-4o-on-azure",
         "openai",
@@ -43,15 +43,15 @@ CALLS = (
         "our-gpt-4o",
         API_KEY,
     ),
-    Asked(
+    ExpectedRequest(
         "Azure OpenAI", "gpt-4.1-on-azure", "openai", "/openai/v1/chat/completions", "our-gpt-4.1", API_KEY
     ),
-    Asked(
+    ExpectedRequest(
         "Gemini", "gemini-2.5-flash", "openai", "/v1beta/openai/chat/completions", "gemini-2.5-flash", BEARER
     ),
-    Asked("Z.ai", "glm-4.7", "openai", "/api/paas/v4/chat/completions", "glm-4.7", BEARER),
-    Asked("Perplexity", "sonar-pro", "openai", "/chat/completions", "sonar-pro", BEARER),
-    Asked(
+    ExpectedRequest("Z.ai", "glm-4.7", "openai", "/api/paas/v4/chat/completions", "glm-4.7", BEARER),
+    ExpectedRequest("Perplexity", "sonar-pro", "openai", "/chat/completions", "sonar-pro", BEARER),
+    ExpectedRequest(
         "OpenRouter",
         "gpt-4o-by-openrouter",
         "openai",
@@ -60,8 +60,10 @@ CALLS = (
         BEARER,
         {"http-referer": "https://example.com", "x-title": "Example"},
     ),
-    Asked("DeepSeek", "deepseek-v4-flash", "openai", "/v1/chat/completions", "deepseek-v4-flash", BEARER),
-    Asked(
+    ExpectedRequest(
+        "DeepSeek", "deepseek-v4-flash", "openai", "/v1/chat/completions", "deepseek-v4-flash", BEARER
+    ),
+    ExpectedRequest(
         "DeepSeek",
         "deepseek-v4-flash-messages",
         "anthropic",
@@ -70,14 +72,16 @@ CALLS = (
         X_API_KEY,
         VERSION,
     ),
-    Asked(
+    ExpectedRequest(
         "Groq", "llama-3.3-70b", "openai", "/openai/v1/chat/completions", "llama-3.3-70b-versatile", BEARER
     ),
-    Asked(
+    ExpectedRequest(
         "Mistral", "mistral-small-latest", "openai", "/v1/chat/completions", "mistral-small-latest", BEARER
     ),
-    Asked("Together", "gpt-oss-20b", "openai", "/v1/chat/completions", "openai/gpt-oss-20b", BEARER),
-    Asked(
+    ExpectedRequest(
+        "Together", "gpt-oss-20b", "openai", "/v1/chat/completions", "openai/gpt-oss-20b", BEARER
+    ),
+    ExpectedRequest(
         "vLLM",
         "llama-3-8b",
         "openai",
@@ -85,7 +89,7 @@ CALLS = (
         "NousResearch/Meta-Llama-3-8B-Instruct",
         {},
     ),
-    Asked("Ollama", "gpt-oss-20b-here", "openai", "/v1/chat/completions", "gpt-oss:20b", {}),
+    ExpectedRequest("Ollama", "gpt-oss-20b-here", "openai", "/v1/chat/completions", "gpt-oss:20b", {}),
 )
 
 

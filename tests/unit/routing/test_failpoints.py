@@ -50,7 +50,7 @@ def test_a_number_waits_for_the_nth_time() -> None:
 
 
 def test_sleep_takes_its_seconds() -> None:
-    fault = failpoints.parse("in_publish:sleep=0.25@2")["in_publish"]
+    fault = failpoints.parse_failpoints("in_publish:sleep=0.25@2")["in_publish"]
 
     assert (fault.action, fault.seconds, fault.nth) == ("sleep", 0.25, 2)
 
@@ -61,4 +61,4 @@ def test_sleep_takes_its_seconds() -> None:
 )
 def test_a_word_that_means_nothing_stops_the_start(text: str) -> None:
     with pytest.raises(ImproperlyConfigured, match="RELAY_FAULT"):
-        failpoints.parse(text)
+        failpoints.parse_failpoints(text)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from routing.ttl_cache import Fresh
+from routing.ttl_cache import TtlCache
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Source:
 
 def test_an_answer_is_kept_until_its_time_is_over() -> None:
     clock, source = Clock(), Source()
-    fresh = Fresh[str, int](seconds=0.5, clock=clock)
+    fresh = TtlCache[str, int](seconds=0.5, clock=clock)
     assert fresh.get("a", source) == 1
     clock.now += 0.49
     assert fresh.get("a", source) == 1
@@ -39,7 +39,7 @@ def test_an_answer_is_kept_until_its_time_is_over() -> None:
 
 def test_the_time_counts_from_before_the_load() -> None:
     clock = Clock()
-    fresh = Fresh[str, int](seconds=0.5, clock=clock)
+    fresh = TtlCache[str, int](seconds=0.5, clock=clock)
 
     def slow() -> int:
         clock.now += 0.4
@@ -51,13 +51,13 @@ def test_the_time_counts_from_before_the_load() -> None:
 
 
 def test_nothing_found_is_an_answer_too() -> None:
-    fresh = Fresh[str, str | None](clock=Clock())
+    fresh = TtlCache[str, str | None](clock=Clock())
     assert fresh.get("a", lambda: None) is None
     assert fresh.get("a", lambda: "found") is None
 
 
 def test_an_error_is_not_kept() -> None:
-    fresh = Fresh[str, int](clock=Clock())
+    fresh = TtlCache[str, int](clock=Clock())
     with pytest.raises(ZeroDivisionError):
         fresh.get("a", lambda: 1 // 0)
     assert fresh.get("a", lambda: 7) == 7
@@ -65,7 +65,7 @@ def test_an_error_is_not_kept() -> None:
 
 def test_the_oldest_answer_makes_room() -> None:
     source = Source()
-    fresh = Fresh[int, int](size=2, clock=Clock())
+    fresh = TtlCache[int, int](size=2, clock=Clock())
     for key in (1, 2, 3):
         fresh.get(key, source)
     assert fresh.get(3, source) == 3
@@ -73,7 +73,7 @@ def test_the_oldest_answer_makes_room() -> None:
 
 
 def test_threads_that_ask_at_once_share_one_load() -> None:
-    fresh, source = Fresh[str, int](clock=Clock()), Source()
+    fresh, source = TtlCache[str, int](clock=Clock()), Source()
     together, loading, go_on = threading.Barrier(8), threading.Event(), threading.Event()
 
     def load() -> int:
@@ -94,7 +94,7 @@ def test_threads_that_ask_at_once_share_one_load() -> None:
 
 
 def test_those_who_waited_for_a_failed_load_see_its_error() -> None:
-    fresh = Fresh[str, int]()
+    fresh = TtlCache[str, int]()
     loading, asking, fail = threading.Event(), threading.Event(), threading.Event()
 
     def load() -> int:

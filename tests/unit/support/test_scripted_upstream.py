@@ -46,9 +46,9 @@ def test_held_calls_are_counted(upstream: Upstream) -> None:
     ]
     for caller in callers:
         caller.start()
-    upstream.wait_for(lambda up: up.inside == 3)
+    upstream.wait_for(lambda up: up.in_flight == 3)
     gate.set()
     for caller in callers:
         caller.join()
 
-    assert upstream.max_inside == 3
+    assert upstream.max_in_flight == 3

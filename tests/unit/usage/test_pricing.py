@@ -6,14 +6,16 @@ import random
 
 import pytest
 
-from routing.upstream.call import Priced, PriceList, Tokens
+from routing.upstream.call import PriceList, PriceRate, Tokens
 from usage.pricing import UNPRICED, Price, price
 
 USD = 10**9  # nano-units
 
 
 def price_list(*rates: tuple[str, int] | tuple[str, int, int]) -> PriceList:
-    tiers = tuple(Priced(meter=r[0], rate_nanos=r[1], above_tokens=r[2] if len(r) > 2 else 0) for r in rates)
+    tiers = tuple(
+        PriceRate(meter=r[0], rate_nanos=r[1], above_tokens=r[2] if len(r) > 2 else 0) for r in rates
+    )
     return PriceList(name="p", version=1, currency="USD", rates=tiers)
 
 

@@ -9,12 +9,12 @@ import pytest
 
 from batches.execution.claim import Claim
 from batches.execution.retry_policy import backoff_seconds, settle_failure, settle_key_rejected
-from routing.upstream.call import KeyRefused, Outcome, Target
+from routing.upstream.call import HostKeyRejection, Outcome, Target
 from routing.upstream.failures import Failure
 
-FREE_AT_ONCE = KeyRefused(seconds=0.0, others=True)
-OTHERS_CLOSED = KeyRefused(seconds=40.0, others=True)
-ALL_REFUSED = KeyRefused(seconds=60.0, others=False)
+FREE_AT_ONCE = HostKeyRejection(seconds=0.0, has_other_keys=True)
+OTHERS_CLOSED = HostKeyRejection(seconds=40.0, has_other_keys=True)
+ALL_REFUSED = HostKeyRejection(seconds=60.0, has_other_keys=False)
 
 
 def claim(
@@ -54,9 +54,9 @@ def claim(
     )
 
 
-def outcome(status: int, key_refused: KeyRefused) -> Outcome:
+def outcome(status: int, key_refused: HostKeyRejection) -> Outcome:
     failure = Failure("upstream_status", f"batch item: upstream status {status}", upstream_status=status)
-    return Outcome(target=Target(), failure=failure, status=status, sent=True, key_refused=key_refused)
+    return Outcome(target=Target(), failure=failure, status=status, sent=True, host_key_rejected=key_refused)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def outcome(status: int, key_refused: KeyRefused) -> Outcome:
 def test_an_item_whose_host_key_was_refused(
     claimed: Claim,
     status: int,
-    key_refused: KeyRefused,
+    key_refused: HostKeyRejection,
     state: str,
     wait_seconds: float,
     pause_seconds: float,

@@ -11,8 +11,8 @@ import pytest
 
 from routing.adapters import ADAPTERS
 from routing.meters import METERS, WHOLES
-from routing.upstream.call import Priced, PriceList, Tokens
-from routing.upstream.response_usage import used_by_answer, used_by_error
+from routing.upstream.call import PriceList, PriceRate, Tokens
+from routing.upstream.response_usage import usage_of_error, usage_of_response
 from usage.pricing import price
 
 PAGE = (Path(__file__).parents[4] / "docs" / "vendor-usage.md").read_text()
@@ -68,7 +68,7 @@ CHAT = {"prompt_tokens": 100, "completion_tokens": 50}
 
 
 def prices(**more: int) -> PriceList:
-    rates = tuple(Priced(meter, nanos, above_tokens=0) for meter, nanos in {**RATES, **more}.items())
+    rates = tuple(PriceRate(meter, nanos, above_tokens=0) for meter, nanos in {**RATES, **more}.items())
     return PriceList(name="p", version=1, currency="USD", rates=rates)
 
 
@@ -79,7 +79,7 @@ def sections() -> dict[str, str]:
     return {name: text for name, text in found.items() if "```json" in text}
 
 
-def shown_usage(vendor: str) -> str:
+def documented_usage(vendor: str) -> str:
     (found,) = re.findall(r"```json\n(.*?)```", sections()[vendor], re.DOTALL)
     return str(found)
 
@@ -98,7 +98,7 @@ def tokens_of(usage: Any, adapter: str = "openai") -> Tokens | None:
 
 def cost_of(cost: str, *, counts: str = '"prompt_tokens": 1, "completion_tokens": 1') -> int | None:
     body = f'{{"choices": [], "usage": {{{counts}, {cost}}}}}'
-    return used_by_answer(body.encode(), ADAPTERS["openai"]).upstream_cost_nanos
+    return usage_of_response(body.encode(), ADAPTERS["openai"]).upstream_cost_nanos
 
 
 def test_the_page_has_an_example_of_each_vendor() -> None:
@@ -108,8 +108,8 @@ def test_the_page_has_an_example_of_each_vendor() -> None:
 @pytest.mark.parametrize("vendor", BILLS)
 def test_a_documented_usage_is_metered_and_priced_as_the_vendor_bills(vendor: str) -> None:
     adapter, tokens, nanos, upstream = BILLS[vendor]
-    answer = f'{{"choices": [], "output": [], "content": [], "usage": {shown_usage(vendor)}}}'
-    used = used_by_answer(answer.encode(), ADAPTERS[adapter])
+    answer = f'{{"choices": [], "output": [], "content": [], "usage": {documented_usage(vendor)}}}'
+    used = usage_of_response(answer.encode(), ADAPTERS[adapter])
     assert (used.tokens, used.upstream_cost_nanos) == (tokens, upstream)
     assert price(tokens=tokens, prices=prices()).cost_nanos == nanos
 
@@ -121,7 +121,7 @@ def test_the_page_says_what_it_comes_to(vendor: str) -> None:
 
 
 def test_with_a_rate_for_reasoning_a_deep_research_costs_what_perplexity_says_but_for_the_searches() -> None:
-    tokens = tokens_of(json.loads(shown_usage("Perplexity")))
+    tokens = tokens_of(json.loads(documented_usage("Perplexity")))
     assert price(tokens=tokens, prices=prices(reasoning=3 * USD)).cost_nanos == 630_606_000 - 370_000_000
 
 
@@ -312,7 +312,7 @@ def test_an_upstreams_own_cost_is_kept_from_the_digits_as_written(cost: str, nan
 def test_an_odd_cost_is_none_and_leaves_the_tokens_alone(cost: str) -> None:
     assert cost_of(cost) is None
     body = f'{{"choices": [], "usage": {{"prompt_tokens": 1, "completion_tokens": 1, {cost}}}}}'
-    assert used_by_answer(body.encode(), ADAPTERS["openai"]).tokens == Tokens(input=1, output=1)
+    assert usage_of_response(body.encode(), ADAPTERS["openai"]).tokens == Tokens(input=1, output=1)
 
 
 def test_a_cost_is_kept_where_the_tokens_are_unknown() -> None:
@@ -335,8 +335,8 @@ def test_a_cost_is_kept_where_the_tokens_are_unknown() -> None:
     ids=lambda value: str(value)[:30],
 )
 def test_a_usage_of_another_form_counts_nothing_and_is_not_taken_for_none(usage: str, is_told: bool) -> None:
-    used = used_by_error(f'{{"error": "no", "usage": {usage}}}'.encode(), ADAPTERS["openai"])
-    assert (used.tokens, used.upstream_cost_nanos, used.is_told) == (None, None, is_told)
+    used = usage_of_error(f'{{"error": "no", "usage": {usage}}}'.encode(), ADAPTERS["openai"])
+    assert (used.tokens, used.upstream_cost_nanos, used.is_reported) == (None, None, is_told)
 
 
 # One usage with all that a shape can say: what an adapter names is exactly what comes out of it.

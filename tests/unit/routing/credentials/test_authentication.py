@@ -8,7 +8,7 @@ import pytest
 
 from relaybatch.http.errors import Forbidden, Unauthenticated
 from routing.credentials.authentication import presented_value
-from routing.credentials.credential import Credential, is_token, require_creation
+from routing.credentials.credential import Credential, check_may_create, is_token
 from routing.credentials.validity import KeyState
 
 NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
@@ -47,7 +47,7 @@ CREDENTIAL = Credential(
     ],
 )
 def test_what_is_wrong_with_a_key(changes: dict[str, Any], key_hash: str, fault: str) -> None:
-    assert replace(WORKING, **changes).fault(key_hash=key_hash, now=NOW) == fault
+    assert replace(WORKING, **changes).invalid_reason(key_hash=key_hash, now=NOW) == fault
 
 
 def test_a_keys_hashes_stay_out_of_its_repr() -> None:
@@ -106,7 +106,7 @@ def test_no_or_no_clear_credential_is_refused(headers: dict[str, str], code: str
 
 @pytest.mark.parametrize("code", ["no_policy", "policy_disabled", "project_disabled", "principal_disabled"])
 def test_a_refusal_forbids_creating(code: str) -> None:
-    require_creation(CREDENTIAL)
+    check_may_create(CREDENTIAL)
     with pytest.raises(Forbidden) as refused:
-        require_creation(replace(CREDENTIAL, refusal=code))
+        check_may_create(replace(CREDENTIAL, refusal=code))
     assert (refused.value.http_status, refused.value.code) == (403, code)

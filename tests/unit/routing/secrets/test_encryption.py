@@ -12,9 +12,9 @@ from routing.models import Host, HostKey
 from routing.secrets.encryption import (
     MasterKeyMalformed,
     MasterKeyMissing,
+    SecretDecryptError,
     SecretForbidden,
-    SecretUnreadable,
-    SecretUnset,
+    SecretMissing,
     decrypt,
     encrypt,
     host_key_secret,
@@ -42,7 +42,7 @@ def test_the_newest_key_writes_and_older_ones_still_read(settings: Settings) -> 
     new = encrypt(b"two")
     settings.RELAY_MASTER_KEY = NEW
     assert decrypt(new) == b"two"
-    with pytest.raises(SecretUnreadable, match="RELAY_MASTER_KEY"):
+    with pytest.raises(SecretDecryptError, match="RELAY_MASTER_KEY"):
         decrypt(old)
 
 
@@ -66,7 +66,9 @@ def test_a_host_keys_secret_comes_from_the_environment(monkeypatch: pytest.Monke
     monkeypatch.setenv("SOME_UPSTREAM_KEY", "from-the-environment\n")
     assert host_key_secret(host_key) == "from-the-environment"
     monkeypatch.delenv("SOME_UPSTREAM_KEY")
-    with pytest.raises(SecretUnset, match="host key main: environment variable SOME_UPSTREAM_KEY is not set"):
+    with pytest.raises(
+        SecretMissing, match="host key main: environment variable SOME_UPSTREAM_KEY is not set"
+    ):
         host_key_secret(host_key)
 
 
@@ -91,13 +93,13 @@ def test_a_host_keys_secret_comes_from_a_file(tmp_path: Path) -> None:
     host_key = HostKey(name="main", host=Host(name="h"), file_path=str(file))
     assert host_key_secret(host_key) == "sk-from-a-file"
     file.write_text("two\nlines")
-    with pytest.raises(SecretUnset, match=r"host key main: file .*key does not hold one line") as refused:
+    with pytest.raises(SecretMissing, match=r"host key main: file .*key does not hold one line") as refused:
         host_key_secret(host_key)
     assert "lines" not in str(refused.value)
 
 
 def test_a_host_key_without_a_value_is_as_good_as_unset() -> None:
-    with pytest.raises(SecretUnset, match="host key main: it has no value"):
+    with pytest.raises(SecretMissing, match="host key main: it has no value"):
         host_key_secret(HostKey(name="main", host=Host(name="h")))
 
 
@@ -113,5 +115,5 @@ def test_a_host_keys_stored_secret_is_decrypted(settings: Settings) -> None:
     host_key = HostKey(name="main", host=Host(name="h"), secret_encrypted=encrypt(b"stored"))
     assert host_key_secret(host_key) == "stored"
     settings.RELAY_MASTER_KEY = OLD
-    with pytest.raises(SecretUnreadable, match="host key main: "):
+    with pytest.raises(SecretDecryptError, match="host key main: "):
         host_key_secret(host_key)

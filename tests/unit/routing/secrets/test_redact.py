@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from routing.secrets.redact import without_secret, without_secrets
+from routing.secrets.redact import redact_secret, redact_secrets
 
 SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
 
@@ -31,7 +31,7 @@ SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
     ],
 )
 def test_a_quoted_key_is_masked_and_the_rest_is_kept(said: str, kept: str) -> None:
-    assert without_secret(said.encode(), SECRET).decode() == kept
+    assert redact_secret(said.encode(), SECRET).decode() == kept
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_a_quoted_key_is_masked_and_the_rest_is_kept(said: str, kept: str) -> No
 )
 def test_a_key_is_masked_however_json_or_a_url_spells_it(spelled: str) -> None:
     """PHP writes `\\/`, .NET and Gson `\\u002B` and `\\u003D`."""
-    said = without_secrets(f'{{"message":"Wrong key: {spelled}"}}'.encode(), ["ab+cd/efgh/ijkl\\m=="])
+    said = redact_secrets(f'{{"message":"Wrong key: {spelled}"}}'.encode(), ["ab+cd/efgh/ijkl\\m=="])
     assert said.removesuffix(b'=="}').removesuffix(b'"}') == b'{"message":"Wrong key: ***'
 
 
 @pytest.mark.parametrize("said", [r'{"message":"a\/b \u002B \u0022 \\u002B"}', r"\u00", "\\"])
 def test_what_has_no_key_is_kept_as_it_is_spelled(said: str) -> None:
-    assert without_secrets(said.encode(), [SECRET]).decode() == said
+    assert redact_secrets(said.encode(), [SECRET]).decode() == said
 
 
 @pytest.mark.parametrize(
@@ -65,23 +65,23 @@ def test_what_has_no_key_is_kept_as_it_is_spelled(said: str) -> None:
     ],
 )
 def test_no_character_of_a_key_is_told_by_its_escape(said: str) -> None:
-    masked = without_secrets(f"Wrong: {said}".encode(), ['q"u<o&t/e\\d']).decode()
+    masked = redact_secrets(f"Wrong: {said}".encode(), ['q"u<o&t/e\\d']).decode()
     assert masked.strip('"\\ ').removeprefix("Wrong: ").strip('"\\ ') == "***"
 
 
 def test_what_is_spelled_in_one_way_stays_the_same_json() -> None:
-    said = without_secrets(rf'{{"message":"\u0022{SECRET}\u0022 a\\u002Bb \u002B"}}'.encode(), [SECRET])
+    said = redact_secrets(rf'{{"message":"\u0022{SECRET}\u0022 a\\u002Bb \u002B"}}'.encode(), [SECRET])
     assert json.loads(said) == {"message": '"***" a\\u002Bb +'}
 
 
 def test_a_word_in_the_place_of_a_key_is_no_secret() -> None:
-    assert without_secret(b"none of these", "none") == b"none of these"
+    assert redact_secret(b"none of these", "none") == b"none of these"
 
 
 @pytest.mark.parametrize("text", [b"*" * 4096, b"." * 4096, b"a" * 4095 + b".", b"!a" * 2048, b"\xff" * 4096])
 def test_no_text_takes_long(text: bytes) -> None:
     began = time.process_time()
-    without_secret(text, SECRET)
+    redact_secret(text, SECRET)
     assert time.process_time() - began < 0.5
 
 
@@ -95,4 +95,4 @@ def test_no_text_takes_long(text: bytes) -> None:
     ],
 )
 def test_each_part_of_a_header_that_could_be_a_secret_is_masked(value: str, said: str, kept: str) -> None:
-    assert without_secrets(said.encode(), ["", value]).decode() == kept
+    assert redact_secrets(said.encode(), ["", value]).decode() == kept

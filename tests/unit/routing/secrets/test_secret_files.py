@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.secrets.secret_files import FileUnusable, checked_path, read_secret_file
+from routing.secrets.secret_files import SecretFileError, read_secret_file, validate_path
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,23 +52,23 @@ def test_a_file_is_read_again_each_time(file: Path) -> None:
 )
 def test_a_file_of_another_form_is_of_no_use(file: Path, content: bytes, words: str) -> None:
     file.write_bytes(content)
-    with pytest.raises(FileUnusable, match=words) as refused:
+    with pytest.raises(SecretFileError, match=words) as refused:
         read_secret_file(str(file))
     assert "planted" not in str(refused.value)
 
 
 def test_a_file_that_is_not_there_or_not_readable_is_of_no_use(file: Path) -> None:
-    with pytest.raises(FileUnusable, match="cannot be read: No such file"):
+    with pytest.raises(SecretFileError, match="cannot be read: No such file"):
         read_secret_file(str(file))
     file.touch()
-    with pytest.raises(FileUnusable, match="cannot be read: Not a directory"):
+    with pytest.raises(SecretFileError, match="cannot be read: Not a directory"):
         read_secret_file(str(file / "x"))
 
 
 def test_a_folder_or_a_pipe_is_of_no_use_and_keeps_nobody_waiting(file: Path, tmp_path: Path) -> None:
     os.mkfifo(file)
     for path in (file, tmp_path):
-        with pytest.raises(FileUnusable, match="is no regular file"):
+        with pytest.raises(SecretFileError, match="is no regular file"):
             read_secret_file(str(path))
 
 
@@ -77,7 +77,7 @@ def test_no_descriptor_is_left_open(file: Path, tmp_path: Path) -> None:
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(5):
         read_secret_file(str(file))
-        with pytest.raises(FileUnusable):
+        with pytest.raises(SecretFileError):
             read_secret_file(str(tmp_path))
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -96,16 +96,16 @@ def test_no_descriptor_is_left_open(file: Path, tmp_path: Path) -> None:
 )
 def test_a_path_of_the_system_or_of_no_form_is_refused(path: str) -> None:
     with pytest.raises(ValueError, match="expected"):
-        checked_path(path)
-    with pytest.raises(FileUnusable, match="is no path"):
+        validate_path(path)
+    with pytest.raises(SecretFileError, match="is no path"):
         read_secret_file(path)
 
 
 def test_a_link_into_the_system_is_refused(file: Path) -> None:
     file.symlink_to("/proc/self/environ")
     with pytest.raises(ValueError, match="none under /proc"):
-        checked_path(str(file))
-    with pytest.raises(FileUnusable, match="is no path"):
+        validate_path(str(file))
+    with pytest.raises(SecretFileError, match="is no path"):
         read_secret_file(str(file))
 
 
@@ -126,9 +126,9 @@ def test_the_deployments_own_files_are_refused_by_whatever_path(
     link.hardlink_to(file)
     for path in (file, symlink, tmp_path / "x" / ".." / "key"):
         with pytest.raises(ValueError, match="the deployment's own"):
-            checked_path(str(path))
+            validate_path(str(path))
     for path in (file, symlink, link):
-        with pytest.raises(FileUnusable) as refused:
+        with pytest.raises(SecretFileError) as refused:
             read_secret_file(str(path))
         assert "planted" not in str(refused.value)
 
@@ -142,7 +142,7 @@ def test_what_lies_in_a_folder_of_the_deployments_own_is_refused(
     file.parent.mkdir(parents=True)
     file.write_text("planted")
     with pytest.raises(ValueError, match="the deployment's own"):
-        checked_path(str(file))
+        validate_path(str(file))
 
 
 def test_the_password_file_that_libpq_reads_by_itself_is_refused(
@@ -152,7 +152,7 @@ def test_the_password_file_that_libpq_reads_by_itself_is_refused(
     file = tmp_path / ".pgpass"
     file.write_text("*:*:*:relay:planted")
     with pytest.raises(ValueError, match="the deployment's own"):
-        checked_path(str(file))
+        validate_path(str(file))
 
 
 def test_a_file_that_another_services_variable_names_is_taken(
@@ -160,4 +160,4 @@ def test_a_file_that_another_services_variable_names_is_taken(
 ) -> None:
     file.write_text("sk-1")
     monkeypatch.setenv("OPENAI_API_KEY_FILE", str(file))
-    assert read_secret_file(checked_path(str(file))) == "sk-1"
+    assert read_secret_file(validate_path(str(file))) == "sk-1"

@@ -6,12 +6,12 @@ import pytest
 
 from routing.adapters import ADAPTERS
 from routing.upstream.headers import (
-    authenticating_names,
-    call_headers,
-    checked_auth_header,
-    checked_header_name,
-    checked_header_value,
-    holds_credentials,
+    auth_header_names,
+    build_headers,
+    is_credential_header,
+    validate_auth_header,
+    validate_header_name,
+    validate_header_value,
 )
 
 
@@ -22,10 +22,10 @@ def headers_of(
     callers: dict[str, str] | None = None,
     auth: str = "bearer",
 ) -> dict[str, str]:
-    found = call_headers(
+    found = build_headers(
         ADAPTERS[adapter],
-        of_host=tuple((of_host or {}).items()),
-        passed_on=callers or {},
+        host_headers=tuple((of_host or {}).items()),
+        forwarded=callers or {},
         auth=auth,
         secret="s",
     )
@@ -78,7 +78,7 @@ def test_nothing_takes_the_place_of_what_authenticates() -> None:
     "name", ["X-Team", "user-agent", "authorization", "cookie", "x!#$%&'*+.^_`|~", "a" * 200]
 )
 def test_a_host_may_have_headers_of_its_own(name: str) -> None:
-    assert checked_header_name(name) == name
+    assert validate_header_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_host_may_have_headers_of_its_own(name: str) -> None:
 )
 def test_other_names_are_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected"):
-        checked_header_name(name)
+        validate_header_name(name)
 
 
 @pytest.mark.parametrize(
@@ -100,18 +100,18 @@ def test_other_names_are_refused(name: str) -> None:
 )
 def test_what_cannot_hold_a_host_key_is_refused(name: str) -> None:
     with pytest.raises(ValueError, match="expected"):
-        checked_auth_header(name)
+        validate_auth_header(name)
 
 
 @pytest.mark.parametrize("value", ["a", "a b\tc", "a" * 8192, "!~"])
 def test_a_value_is_one_line_of_ascii(value: str) -> None:
-    assert checked_header_value(value) == value
+    assert validate_header_value(value) == value
 
 
 @pytest.mark.parametrize("value", ["", " a", "a ", "a\n", "a\r\nx: y", "a\0", "é", "a\x7fb", "a" * 8193])
 def test_another_value_is_refused_and_not_repeated(value: str) -> None:
     with pytest.raises(ValueError, match="expected a header's value") as refused:
-        checked_header_value(value)
+        validate_header_value(value)
     assert "x: y" not in str(refused.value)
 
 
@@ -131,7 +131,7 @@ def test_another_value_is_refused_and_not_repeated(value: str) -> None:
     ],
 )
 def test_names_of_credentials_are_known(name: str, holds: bool) -> None:
-    assert holds_credentials(name) is holds
+    assert is_credential_header(name) is holds
 
 
 @pytest.mark.parametrize(
@@ -144,4 +144,4 @@ def test_names_of_credentials_are_known(name: str, holds: bool) -> None:
     ],
 )
 def test_the_header_that_authenticates_is_no_hosts(auth: str, names: set[str]) -> None:
-    assert authenticating_names(auth) == names
+    assert auth_header_names(auth) == names

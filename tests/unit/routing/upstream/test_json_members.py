@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from routing.upstream.json_members import has_one_model, with_model
+from routing.upstream.json_members import has_one_model, replace_model
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_two_models_are_told_in_any_spelling(body: bytes, one: bool) -> None:
     ],
 )
 def test_only_the_value_of_the_top_level_model_is_replaced(body: bytes, expected: bytes) -> None:
-    assert with_model(body, "up/1") == expected
+    assert replace_model(body, "up/1") == expected
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_only_the_value_of_the_top_level_model_is_replaced(body: bytes, expected
     ],
 )
 def test_it_is_the_key_that_is_exactly_model_whose_value_is_replaced(body: bytes, expected: bytes) -> None:
-    assert with_model(body, "up") == expected
+    assert replace_model(body, "up") == expected
 
 
 def test_no_letter_of_another_script_is_one_of_models_in_another_case() -> None:
@@ -86,19 +86,19 @@ def test_no_letter_of_another_script_is_one_of_models_in_another_case() -> None:
 
 
 def test_an_upstream_name_is_written_as_json() -> None:
-    assert json.loads(with_model(b'{"model":"x"}', 'a"b\\é\u2028')) == {"model": 'a"b\\é\u2028'}
+    assert json.loads(replace_model(b'{"model":"x"}', 'a"b\\é\u2028')) == {"model": 'a"b\\é\u2028'}
 
 
 @pytest.mark.parametrize("body", [b'{"a":{"model":1}}', b'{"a":1}', b'{"Model":"a","b":{"model":"c"}}'])
 def test_replacing_a_model_that_is_not_there_is_a_value_error(body: bytes) -> None:
     with pytest.raises(ValueError, match="no model"):
-        with_model(body, "x")
+        replace_model(body, "x")
 
 
 def test_depth_costs_no_stack() -> None:
     body = b'{"a":' + b"[" * 200_000 + b"]" * 200_000 + b',"model":"x"}'
 
-    assert with_model(body, "y").endswith(b',"model":"y"}')
+    assert replace_model(body, "y").endswith(b',"model":"y"}')
 
 
 @pytest.mark.parametrize("key", [b"Model", b"model"])
@@ -118,5 +118,5 @@ def test_ten_megabytes_in_one_string_are_passed_over_in_one_go(piece: bytes) -> 
     body = b'{"a":[{"b":"' + piece * (10_000_000 // len(piece)) + b'"}],"model":"x"}'
     started = time.monotonic()
 
-    assert with_model(body, "y").endswith(b'"model":"y"}')
+    assert replace_model(body, "y").endswith(b'"model":"y"}')
     assert time.monotonic() - started < 2, "seeking byte by byte, or back, takes minutes"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream.url import call_url, check_name_fits
+from routing.upstream.url import call_url, check_upstream_name
 
 
 def url_of(base_url: str, *, adapter: str = "openai", name: str = "m", **query: str) -> str:
@@ -109,7 +109,7 @@ def test_a_name_in_the_path_is_percent_encoded_whole(name: str, encoded: str) ->
 @pytest.mark.parametrize("base_url", ["http://h/{model}", "http://h/x{model}y/z", "http://h/a/{model}/b"])
 def test_a_name_that_is_a_step_along_the_path_is_refused(base_url: str, name: str) -> None:
     with pytest.raises(ValueError, match="cannot stand for"):
-        check_name_fits(base_url, upstream_name=name)
+        check_upstream_name(base_url, upstream_name=name)
     with pytest.raises(ValueError, match="cannot stand for"):
         url_of(base_url, name=name)
     assert url_of("http://h/a", name=name) == "http://h/a/chat/completions"
