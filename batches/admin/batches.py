@@ -15,15 +15,15 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from batches.admin.confirmed_actions import CANCEL, RETRY, Deed
-from batches.admin.display_names import Labels, labels_of, owners_named
+from batches.admin.display_names import DisplayNames, find_owner_ids, load_display_names
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_pages import item_page
-from batches.admin.progress import counts_in_words, progress_in_words, state_badge
+from batches.admin.progress import format_counts, render_progress, render_state_badge
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.results.status import BatchStatus, batch_statuses
 from relaybatch.admin.cells import two_lines
-from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
+from relaybatch.admin.large_lists import LargeChangeList, LargeListAdmin
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.errors import ApiError
 from routing.money import format_amount
@@ -42,20 +42,20 @@ _MORE = (
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class BatchDetails:
     """A batch's row with what its page or its line in the list says beyond it."""
 
     snapshot: BatchStatus
-    labels: Labels
+    labels: DisplayNames
 
 
 class BatchChangeList(LargeChangeList):
-    def fill(self, rows: list[Batch]) -> None:
-        attach(rows)
+    def attach_related(self, rows: list[Batch]) -> None:
+        attach_details(rows)
 
 
 @admin.register(Batch)
-class BatchPage(LargeListPage):
+class BatchAdmin(LargeListAdmin):
     changelist = BatchChangeList
     change_form_template = "admin/batches/batch/change_form.html"
     list_display = (
@@ -91,7 +91,7 @@ class BatchPage(LargeListPage):
     def get_object(self, request: HttpRequest, object_id: str, from_field: str | None = None) -> Batch | None:
         found: Batch | None = super().get_object(request, object_id, from_field)
         if found is not None:
-            attach([found])
+            attach_details([found])
         return found
 
     def get_search_results(
@@ -103,7 +103,7 @@ class BatchPage(LargeListPage):
         batch_id = parse_batch_id(term)
         if batch_id is not None:
             return queryset.filter(id=batch_id), False
-        return queryset.filter(owner_id__in=owners_named(term)), False
+        return queryset.filter(owner_id__in=find_owner_ids(term)), False
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("batches.change_batch"))
@@ -161,7 +161,7 @@ class BatchPage(LargeListPage):
             messages.error(request, f"At most {deed.at_most} batches at once, please.")
             return None
         if "confirmed" not in request.POST:
-            return self._ask(request, attach(batches), deed, by_action=True)
+            return self._ask(request, attach_details(batches), deed, by_action=True)
         self._do(request, batches, deed)
         return None
 
@@ -173,7 +173,7 @@ class BatchPage(LargeListPage):
             "opts": self.opts,
             "title": deed.title(len(batches)),
             "deed": deed,
-            "batches": [(batch, counts_in_words(shown(batch).snapshot.counts)) for batch in batches],
+            "batches": [(batch, format_counts(details_of(batch).snapshot.counts)) for batch in batches],
             "by_action": by_action,
             "checkbox": ACTION_CHECKBOX_NAME,
         }
@@ -205,52 +205,54 @@ class BatchPage(LargeListPage):
 
     @admin.display(description="state")
     def state(self, batch: Batch) -> SafeString:
-        return state_badge(batch.processing_status)
+        return render_state_badge(batch.processing_status)
 
     @admin.display(description="progress")
     def progress(self, batch: Batch) -> SafeString:
-        return progress_in_words(shown(batch).snapshot.counts, total=batch.total_items)
+        return render_progress(details_of(batch).snapshot.counts, total=batch.total_items)
 
     @admin.display(description="waiting for")
     def waiting(self, batch: Batch) -> str:
-        reasons = shown(batch).snapshot.waiting
+        reasons = details_of(batch).snapshot.waiting
         return ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items()) or "-"
 
     @admin.display(description="owner")
     def owner_shown(self, batch: Batch) -> str:
-        return shown(batch).labels.owner(batch)
+        return details_of(batch).labels.owner(batch)
 
     @admin.display(description="policy")
     def policy(self, batch: Batch) -> str:
-        return shown(batch).labels.policy(batch)
+        return details_of(batch).labels.policy(batch)
 
     @admin.display(description="project")
     def project(self, batch: Batch) -> str:
-        return shown(batch).labels.project(batch)
+        return details_of(batch).labels.project(batch)
 
     @admin.display(description="cost")
     def cost(self, batch: Batch) -> str:
-        total = shown(batch).snapshot.usage
+        total = details_of(batch).snapshot.usage
         words = f"{format_amount(total.cost_nanos)} {total.currency}"
         return f"{words}, {total.unpriced:,} unpriced" if total.unpriced else words
 
     @admin.display(description="tokens")
     def tokens(self, batch: Batch) -> str:
-        return ", ".join(f"{count:,} {meter}" for meter, count in shown(batch).snapshot.usage.tokens.items())
+        return ", ".join(
+            f"{count:,} {meter}" for meter, count in details_of(batch).snapshot.usage.tokens.items()
+        )
 
     @admin.display(description="age")
     def age(self, batch: Batch) -> str:
         return timesince(batch.created_at, timezone.now(), depth=1)
 
 
-def attach(batches: list[Batch]) -> list[Batch]:
+def attach_details(batches: list[Batch]) -> list[Batch]:
     """Reads what the pages say beyond the rows: a handful of queries, however many batches."""
-    labels = labels_of(batches)
+    labels = load_display_names(batches)
     for snapshot in batch_statuses(batches):
-        vars(snapshot.batch)["shown"] = Shown(snapshot, labels)
+        vars(snapshot.batch)["shown"] = BatchDetails(snapshot, labels)
     return batches
 
 
-def shown(batch: Batch) -> Shown:
-    attached: Shown = vars(batch)["shown"]
+def details_of(batch: Batch) -> BatchDetails:
+    attached: BatchDetails = vars(batch)["shown"]
     return attached

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from batches.models import Batch
 
-SHOWN_OF_A_HASH = 8
-_OF_A_USER = "user:"
+HASH_PREFIX_LENGTH = 8
+_USER_PREFIX = "user:"
 
 
 @dataclass(frozen=True, slots=True)
-class Labels:
+class DisplayNames:
     """What is gone has a label too: a part of its id."""
 
     owners: Mapping[str, str]
@@ -40,35 +40,35 @@ class Labels:
         return self.projects.get(batch.project_id) or f"deleted ({str(batch.project_id)[:13]}…)"
 
 
-def labels_of(batches: Sequence[Batch]) -> Labels:
+def load_display_names(batches: Sequence[Batch]) -> DisplayNames:
     """Four queries at most, however many batches; their owners must have been read with them."""
-    return Labels(
-        owners=owner_labels({batch.owner.name for batch in batches}),
+    return DisplayNames(
+        owners=owner_display_names({batch.owner.name for batch in batches}),
         policies=_names(Policy, {batch.policy_id for batch in batches}),
         projects=_names(Project, {batch.project_id for batch in batches if batch.project_id}),
     )
 
 
-def owner_labels(owners: Collection[str]) -> dict[str, str]:
+def owner_display_names(owners: Collection[str]) -> dict[str, str]:
     """`{owner: the key's beginning and whose it is, or the user's name}` for the owners that are still known."""
-    users = {name: name.removeprefix(_OF_A_USER) for name in owners if name.startswith(_OF_A_USER)}
+    users = {name: name.removeprefix(_USER_PREFIX) for name in owners if name.startswith(_USER_PREFIX)}
     ids = [number for number in users.values() if number.isdecimal()]
     named = {str(user.pk): user.get_username() for user in User.objects.filter(pk__in=ids)} if ids else {}
     labels = {name: f"user {named[number]}" for name, number in users.items() if number in named}
-    return labels | _key_labels([name for name in owners if name not in users])
+    return labels | _key_display_names([name for name in owners if name not in users])
 
 
-def owners_named(term: str) -> list[int]:
+def find_owner_ids(term: str) -> list[int]:
     """Rows of owners by a key's beginning (as shown), a user's or a service account's exact name."""
     keys = RelayKey.objects.filter(
         Q(prefix=term.rstrip("…")) | Q(service_account__name=term) | Q(user__username=term)
     )
     names = {name for hashes in keys.values_list("key_hash", "previous_key_hash") for name in hashes if name}
-    names |= {f"{_OF_A_USER}{pk}" for pk in User.objects.filter(username=term).values_list("pk", flat=True)}
+    names |= {f"{_USER_PREFIX}{pk}" for pk in User.objects.filter(username=term).values_list("pk", flat=True)}
     return list(Owner.objects.filter(name__in=names).values_list("id", flat=True))
 
 
-def _key_labels(hashes: Iterable[str]) -> dict[str, str]:
+def _key_display_names(hashes: Iterable[str]) -> dict[str, str]:
     wanted = set(hashes)
     if not wanted:
         return {}
@@ -92,6 +92,6 @@ def _names(model: Any, ids: Collection[uuid.UUID]) -> dict[uuid.UUID, str]:
 
 
 def _unknown_owner(name: str) -> str:
-    if name.startswith(_OF_A_USER):
+    if name.startswith(_USER_PREFIX):
         return f"{name}, deleted"
-    return f"key {name[:SHOWN_OF_A_HASH]}…, deleted or rotated"
+    return f"key {name[:HASH_PREFIX_LENGTH]}…, deleted or rotated"

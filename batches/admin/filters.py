@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from batches.admin.display_names import owners_named
+from batches.admin.display_names import find_owner_ids
 from batches.models import ItemState
 from batches.models.public_ids import PREFIXES
 from relaybatch.admin.filters import ChoiceFilter, TextFilter
@@ -13,7 +13,7 @@ from routing.models import Project
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-SUGGESTED_MOST = 200
+MAX_SUGGESTIONS = 200
 _STATES: dict[str, dict[str, Any]] = {
     "in_progress": {"ended_at": None, "cancel_initiated_at": None},
     "canceling": {"ended_at": None, "cancel_initiated_at__isnull": False},
@@ -26,10 +26,10 @@ class StateFilter(ChoiceFilter):
     parameter_name = "state"
     options = tuple(_STATES)
 
-    def words(self, option: str) -> str:
+    def label(self, option: str) -> str:
         return option.replace("_", " ")
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(**_STATES[value])
 
 
@@ -44,8 +44,8 @@ class OwnerFilter(TextFilter):
     parameter_name = "owner"
     hint = "sk-rb-…, account or user"
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        return rows.filter(owner_id__in=owners_named(value))
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+        return rows.filter(owner_id__in=find_owner_ids(value))
 
 
 class ProjectFilter(TextFilter):
@@ -53,11 +53,11 @@ class ProjectFilter(TextFilter):
     parameter_name = "project"
     hint = "exact name"
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(project_id__in=Project.objects.filter(name=value).values_list("id", flat=True))
 
     def suggestions(self) -> list[str]:
-        return list(Project.objects.order_by("name").values_list("name", flat=True)[:SUGGESTED_MOST])
+        return list(Project.objects.order_by("name").values_list("name", flat=True)[:MAX_SUGGESTIONS])
 
 
 class ItemStateFilter(ChoiceFilter):

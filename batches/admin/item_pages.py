@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from django.http import QueryDict
 
-ITEMS_A_PAGE = 100
-_LARGEST_INDEX = 2**31 - 2
+ITEMS_PER_PAGE = 100
+_MAX_INDEX = 2**31 - 2
 # What a row of the list shows; the rest, the upstream's error above all, is not even read.
-_SHOWN = (
+_COLUMNS = (
     "id",
     "batch_id",
     "idx",
@@ -50,13 +50,13 @@ def item_page(batch_id: uuid.UUID, query: QueryDict) -> ItemPage:
     state = state if state in ItemState.values else ""
     first_idx = _index(query.get("from_idx", ""))
     rows = BatchItem.objects.page(batch_id, after_idx=first_idx - 1, states=[state] if state else [])
-    found = list(rows.only(*_SHOWN)[: ITEMS_A_PAGE + 1])
-    items = found[:ITEMS_A_PAGE]
-    following = {"item_state": state, "from_idx": items[-1].idx + 1} if len(found) > ITEMS_A_PAGE else {}
+    found = list(rows.only(*_COLUMNS)[: ITEMS_PER_PAGE + 1])
+    items = found[:ITEMS_PER_PAGE]
+    following = {"item_state": state, "from_idx": items[-1].idx + 1} if len(found) > ITEMS_PER_PAGE else {}
     return ItemPage(items=items, state=state, first_idx=first_idx, more=urlencode(following))
 
 
 def _index(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 10):
         return 0
-    return min(int(text), _LARGEST_INDEX)
+    return min(int(text), _MAX_INDEX)

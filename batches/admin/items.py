@@ -13,13 +13,13 @@ from django.urls import path, reverse
 from django.utils.html import format_html
 
 from batches.admin.filters import ItemStateFilter
-from batches.admin.payload_excerpts import PARTS, whole_part
-from batches.admin.payload_excerpts import excerpts as excerpts_of
-from batches.admin.progress import state_badge
+from batches.admin.payload_excerpts import PARTS, read_whole_part
+from batches.admin.payload_excerpts import build_excerpts as excerpts_of
+from batches.admin.progress import render_state_badge
 from batches.models import BatchItem
 from batches.models.public_ids import parse_batch_id
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable
-from relaybatch.admin.large_lists import LargeListPage
+from relaybatch.admin.large_lists import LargeListAdmin
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -36,7 +36,7 @@ _COLUMNS = (
 
 
 @admin.register(BatchItem)
-class BatchItemPage(LargeListPage):
+class BatchItemAdmin(LargeListAdmin):
     change_form_template = "admin/batches/batchitem/change_form.html"
     list_display = (
         *("item", "batch_link", "custom_id", "state_shown", "attempt", "excused"),
@@ -105,7 +105,7 @@ class BatchItemPage(LargeListPage):
             raise Http404
         item = self._opened(request, item_id, part)
         try:
-            body = whole_part(item, part)
+            body = read_whole_part(item, part)
         except (PayloadReadError, PayloadStoreUnavailable):
             raise Http404 from None
         if body is None:
@@ -140,4 +140,4 @@ class BatchItemPage(LargeListPage):
 
     @admin.display(description="state")
     def state_shown(self, item: BatchItem) -> SafeString:
-        return state_badge(item.state)
+        return render_state_badge(item.state)

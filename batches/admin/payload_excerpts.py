@@ -11,7 +11,7 @@ from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_sto
 if TYPE_CHECKING:
     from batches.models import BatchItem
 
-SHOWN_BYTES = 64 << 10
+MAX_EXCERPT_BYTES = 64 << 10
 PARTS = ("request", "response")
 
 
@@ -26,17 +26,17 @@ class Excerpt:
 
     @property
     def is_cut(self) -> bool:
-        return self.length > SHOWN_BYTES
+        return self.length > MAX_EXCERPT_BYTES
 
     @property
     def shown_bytes(self) -> int:
-        return min(self.length, SHOWN_BYTES)
+        return min(self.length, MAX_EXCERPT_BYTES)
 
 
-def excerpts(item: BatchItem) -> list[Excerpt]:
-    found = [_excerpt(item, "request", item.request_length)]
+def build_excerpts(item: BatchItem) -> list[Excerpt]:
+    found = [_build_excerpt(item, "request", item.request_length)]
     if item.state == ItemState.COMPLETED:
-        found.append(_excerpt(item, "response", item.response_length or 0))
+        found.append(_build_excerpt(item, "response", item.response_length or 0))
     if item.upstream_error is not None:
         error = bytes(item.upstream_error)
         text = error.decode(errors="replace")
@@ -44,7 +44,7 @@ def excerpts(item: BatchItem) -> list[Excerpt]:
     return found
 
 
-def whole_part(item: BatchItem, part: str) -> bytes | None:
+def read_whole_part(item: BatchItem, part: str) -> bytes | None:
     """None when there is none. Raises PayloadUnreadable, PayloadStoreUnavailable."""
     store = open_store()
     if part == "request":
@@ -54,15 +54,15 @@ def whole_part(item: BatchItem, part: str) -> bytes | None:
     return store.read_response(item.batch_id, idx=item.idx, claim_no=item.claim_no)
 
 
-def _excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
+def _build_excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
     try:
-        text = _beginning(item, part, min(length, SHOWN_BYTES)).decode(errors="replace")
+        text = _read_start(item, part, min(length, MAX_EXCERPT_BYTES)).decode(errors="replace")
     except (PayloadReadError, PayloadStoreUnavailable):
         text = None
     return Excerpt(title=part.capitalize(), part=part, length=length, text=text)
 
 
-def _beginning(item: BatchItem, part: str, length: int) -> bytes:
+def _read_start(item: BatchItem, part: str, length: int) -> bytes:
     store = open_store()
     if part == "request":
         return store.read_request(item.batch_id, offset=item.request_offset, length=length)

@@ -26,12 +26,12 @@ _ORDER = (
 _FINAL = _ORDER[:4]
 
 
-def progress_in_words(counts: Mapping[str, int], *, total: int) -> SafeString:
+def render_progress(counts: Mapping[str, int], *, total: int) -> SafeString:
     """The bar, and beneath it what it is made of."""
-    return two_lines(progress_bar(counts, total=total), counts_in_words(counts))
+    return two_lines(render_progress_bar(counts, total=total), format_counts(counts))
 
 
-def progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:
+def render_progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:
     done = sum(counts.get(state, 0) for state in _FINAL)
     shares = [
         (state.value, f"{100 * counts[state] / total:.2f}") for state in _ORDER if total and counts.get(state)
@@ -41,15 +41,15 @@ def progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:
     return format_html(
         '<span class="progress" role="img" aria-label="{}% final" title="{}">{}</span> <span class="quiet">{}%</span>',
         percent,
-        counts_in_words(counts),
+        format_counts(counts),
         parts,
         percent,
     )
 
 
-def counts_in_words(counts: Mapping[str, int]) -> str:
+def format_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{counts[state]:,} {state.value}" for state in _ORDER if counts.get(state))
 
 
-def state_badge(state: str) -> SafeString:
+def render_state_badge(state: str) -> SafeString:
     return format_html('<span class="badge state-{}">{}</span>', state, state.replace("_", " "))

@@ -11,7 +11,7 @@ from django.db.models import BooleanField, Count, ExpressionWrapper, Q
 from django.db.models.functions import Now
 
 from batches.models import BatchItem, ItemState, Worker
-from relaybatch.admin.large_lists import LargeChangeList, LargeListPage
+from relaybatch.admin.large_lists import LargeChangeList, LargeListAdmin
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class WorkerChangeList(LargeChangeList):
-    def fill(self, rows: list[Worker]) -> None:
-        count_running(rows)
+    def attach_related(self, rows: list[Worker]) -> None:
+        attach_running_counts(rows)
 
 
 @admin.register(Worker)
-class WorkerPage(LargeListPage):
+class WorkerAdmin(LargeListAdmin):
     """By the database's clock, as the sweeper sees them."""
 
     changelist = WorkerChangeList
@@ -44,7 +44,7 @@ class WorkerPage(LargeListPage):
     ) -> Worker | None:
         found: Worker | None = super().get_object(request, object_id, from_field)
         if found is not None:
-            count_running([found])
+            attach_running_counts([found])
         return found
 
     @admin.display(description="process")
@@ -60,7 +60,7 @@ class WorkerPage(LargeListPage):
         return int(vars(worker)["running_items"])
 
 
-def count_running(workers: list[Worker]) -> None:
+def attach_running_counts(workers: list[Worker]) -> None:
     items = BatchItem.objects.filter(state=ItemState.RUNNING, worker_id__in=[worker.id for worker in workers])
     counts = dict(items.order_by().values_list("worker_id").annotate(count=Count("*")))
     for worker in workers:

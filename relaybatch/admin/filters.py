@@ -21,16 +21,16 @@ class ChoiceFilter(SimpleListFilter):
     options: Sequence[str] = ()
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(option, self.words(option)) for option in self.options]
+        return [(option, self.label(option)) for option in self.options]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         value = self.value()
-        return self.narrowed(queryset, value) if value and value in self.options else queryset
+        return self.filter_rows(queryset, value) if value and value in self.options else queryset
 
-    def words(self, option: str) -> str:
+    def label(self, option: str) -> str:
         return option
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(**{str(self.parameter_name): value})
 
 
@@ -51,9 +51,9 @@ class TextFilter(SimpleListFilter):
         value = (self.value() or "").strip()
         if not value:
             return queryset
-        return queryset.none() if "\0" in value else self.narrowed(queryset, value)
+        return queryset.none() if "\0" in value else self.filter_rows(queryset, value)
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         return rows.filter(**{self.column: value})
 
     def suggestions(self) -> list[str]:

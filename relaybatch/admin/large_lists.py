@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, ChangeList
 from django.db import connection
 
-from relaybatch.admin.pages import ReadOnlyPage
+from relaybatch.admin.pages import ReadOnlyAdmin
 from relaybatch.admin.typed import AnyPaginator
 from relaybatch.db.snapshot import one_snapshot
 
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
     from django.http import HttpRequest, HttpResponse
 
-COUNTED_MOST = 10_000
-_NOT_FILTERS = {PAGE_VAR, ORDER_VAR, ERROR_FLAG}
+MAX_COUNTED_ROWS = 10_000
+_NON_FILTER_PARAMETERS = {PAGE_VAR, ORDER_VAR, ERROR_FLAG}
 
 
 class LargePaginator(AnyPaginator):
@@ -31,18 +31,18 @@ class LargePaginator(AnyPaginator):
 
     @cached_property
     def count(self) -> int:
-        counted = self._rows.order_by()[: COUNTED_MOST + 1].count()
-        if counted <= COUNTED_MOST or not self._whole_table:
+        counted = self._rows.order_by()[: MAX_COUNTED_ROWS + 1].count()
+        if counted <= MAX_COUNTED_ROWS or not self._whole_table:
             return counted
         return max(counted, _estimated_rows(self._rows.model._meta.db_table))
 
     @property
     def note(self) -> str:
-        if self.count <= COUNTED_MOST:
+        if self.count <= MAX_COUNTED_ROWS:
             return ""
         if self._whole_table:
             return "The number is an estimate: the table is too large to count."
-        return f"More than {COUNTED_MOST:,} match. Narrow the filters to reach the others."
+        return f"More than {MAX_COUNTED_ROWS:,} match. Narrow the filters to reach the others."
 
 
 class LargeChangeList(ChangeList):
@@ -53,20 +53,20 @@ class LargeChangeList(ChangeList):
         self.result_list: Any = list(self.result_list)
         if isinstance(self.paginator, LargePaginator):
             self.note = self.paginator.note
-        self.fill(self.result_list)
+        self.attach_related(self.result_list)
 
-    def fill(self, rows: list[Any]) -> None:
+    def attach_related(self, rows: list[Any]) -> None:
         """What a page's rows show beside their columns is fetched here, for all of them together."""
 
 
-class UnreadChangeList(ChangeList):
+class FilterOnlyChangeList(ChangeList):
     """Narrows like the list, and reads none of it."""
 
     def get_results(self, request: HttpRequest) -> None:
         return
 
 
-class LargeListPage(ReadOnlyPage):
+class LargeListAdmin(ReadOnlyAdmin):
     """Rows come newest first, by an index, and cannot be sorted by anything else."""
 
     change_list_template = "admin/large_list.html"
@@ -93,10 +93,10 @@ class LargeListPage(ReadOnlyPage):
         orphans: int = 0,
         allow_empty_first_page: bool = True,
     ) -> Paginator[Any]:
-        return LargePaginator(queryset, per_page, whole_table=self.shows_all(request))
+        return LargePaginator(queryset, per_page, whole_table=self.is_unfiltered(request))
 
-    def shows_all(self, request: HttpRequest) -> bool:
-        return set(request.GET) <= _NOT_FILTERS
+    def is_unfiltered(self, request: HttpRequest) -> bool:
+        return set(request.GET) <= _NON_FILTER_PARAMETERS
 
 
 def _estimated_rows(table: str) -> int:

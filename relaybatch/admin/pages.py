@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import ShowFacets
 from django.utils.text import capfirst
 
-from relaybatch.admin.references import FindsReferences
+from relaybatch.admin.references import AutocompleteMixin
 from relaybatch.admin.typed import AnyModelAdmin
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
-_EXACTLY = ("exact", "id__exact", "isnull")
+_EXACT_LOOKUPS = ("exact", "id__exact", "isnull")
 
 
-class Page(FindsReferences, AnyModelAdmin):
+class RelaybatchAdmin(AutocompleteMixin, AnyModelAdmin):
     """Lists can be narrowed by their own filters alone: any other lookup in the address would answer questions
     about columns that are not shown (`?secret_encrypted__startswith=…`), or read whole tables."""
 
@@ -29,10 +29,12 @@ class Page(FindsReferences, AnyModelAdmin):
         return super().changelist_view(request, title | (extra_context or {}))
 
     def lookup_allowed(self, lookup: str, value: str, request: HttpRequest) -> bool:
-        return lookup in {name for entry in self.get_list_filter(request) for name in _parameters(entry)}
+        return lookup in {
+            name for entry in self.get_list_filter(request) for name in _query_parameters(entry)
+        }
 
 
-class ReadOnlyPage(Page):
+class ReadOnlyAdmin(RelaybatchAdmin):
     """Nobody adds, changes or deletes here; actions ask for permissions of their own."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
@@ -45,7 +47,7 @@ class ReadOnlyPage(Page):
         return False
 
 
-def _parameters(entry: Any) -> set[str]:
+def _query_parameters(entry: Any) -> set[str]:
     if isinstance(entry, str):
-        return {f"{entry}__{lookup}" for lookup in _EXACTLY}
+        return {f"{entry}__{lookup}" for lookup in _EXACT_LOOKUPS}
     return {entry.parameter_name}

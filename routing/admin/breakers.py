@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
-from routing.admin.named_rows import NamedPage
+from routing.admin.named_rows import NamedRowAdmin
 from routing.gate.breakers import breaker_states, reset_breaker
 from routing.gate.redis import RedisUnavailable
 from routing.models import HostKey
@@ -20,10 +20,10 @@ from routing.secrets.encryption import SecretError
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-ROWS_A_PAGE = 100
+ROWS_PER_PAGE = 100
 
 
-class BreakersPage(NamedPage):
+class BreakersAdmin(NamedRowAdmin):
     """Beside the list of host keys, for whoever may see that one."""
 
     def get_urls(self) -> list[Any]:
@@ -37,7 +37,7 @@ class BreakersPage(NamedPage):
         if request.method == "POST":
             return self._reset(request)
         host_keys = HostKey.objects.select_related("host").order_by("host__name", "name", "id")
-        page = Paginator(host_keys, ROWS_A_PAGE).get_page(request.GET.get("page"))
+        page = Paginator(host_keys, ROWS_PER_PAGE).get_page(request.GET.get("page"))
         context = {
             **self.admin_site.each_context(request),
             "title": "Breakers of host keys",

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
-from relaybatch.admin.references import FindsReferences
-from routing.admin.catalog_forms import CheckedForm
-from routing.admin.named_rows import NamedPage
+from relaybatch.admin.references import AutocompleteMixin
+from routing.admin.catalog_forms import CatalogForm
+from routing.admin.named_rows import NamedRowAdmin
 from routing.catalog.validators import nanos
 from routing.models import Project, ServiceAccount, Team, User
 from routing.money import format_amount
@@ -24,7 +24,7 @@ else:
     PeoplePage = UserAdmin
 
 
-class TeamForm(CheckedForm):
+class TeamForm(CatalogForm):
     section = "teams"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,12 +32,12 @@ class TeamForm(CheckedForm):
 
 
 @admin.register(Team)
-class TeamPage(NamedPage):
+class TeamAdmin(NamedRowAdmin):
     form = TeamForm
     fields = ("name", "enabled")
 
 
-class ProjectForm(CheckedForm):
+class ProjectForm(CatalogForm):
     section = "projects"
     words = {"included_usage": "included_amount"}
 
@@ -75,7 +75,7 @@ class ProjectForm(CheckedForm):
 
 
 @admin.register(Project)
-class ProjectPage(NamedPage):
+class ProjectAdmin(NamedRowAdmin):
     form = ProjectForm
     fields = ("name", "team", "included_amount", "unpriced_closes", "enabled")
     list_display = ("name", "team", "included_amount", "enabled")
@@ -90,7 +90,7 @@ class ProjectPage(NamedPage):
         return f"{format_amount(project.included_nanos)} {project.included_currency}"
 
 
-class ServiceAccountForm(CheckedForm):
+class ServiceAccountForm(CatalogForm):
     section = "service_accounts"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class ServiceAccountForm(CheckedForm):
 
 
 @admin.register(ServiceAccount)
-class ServiceAccountPage(NamedPage):
+class ServiceAccountAdmin(NamedRowAdmin):
     form = ServiceAccountForm
     fields = ("name", "project", "policy", "enabled")
     list_display = ("name", "project", "policy", "enabled")
@@ -109,7 +109,7 @@ class ServiceAccountPage(NamedPage):
 
 
 @admin.register(User)
-class UserPage(FindsReferences, PeoplePage):
+class UserPage(AutocompleteMixin, PeoplePage):
     """Django's own, with what a person calls under."""
 
     fieldsets = (*UserAdmin.fieldsets, ("Calls", {"fields": ("project", "policy")}))  # type: ignore[misc]

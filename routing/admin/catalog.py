@@ -11,9 +11,9 @@ from django.db.models import F
 
 from relaybatch.admin.typed import AnyModelForm
 from routing.adapters import ADAPTERS
-from routing.admin.catalog_forms import CheckedForm, CheckedFormSet
-from routing.admin.named_rows import NamedPage, RowsInline
-from routing.admin.price_gaps import WarnsOfPriceGaps
+from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
+from routing.admin.named_rows import NamedRowAdmin, RowsInline
+from routing.admin.price_gaps import PriceGapAdmin
 from routing.catalog.validators import nanos
 from routing.models import Alias, Binding, Model, Pricing, Provider, Rate
 from routing.money import format_amount
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-class ProviderForm(CheckedForm):
+class ProviderForm(CatalogForm):
     section = "providers"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -33,7 +33,7 @@ class ProviderForm(CheckedForm):
 
 
 @admin.register(Provider)
-class ProviderPage(NamedPage):
+class ProviderAdmin(NamedRowAdmin):
     form = ProviderForm
     fields = ("name", "enabled")
 
@@ -62,7 +62,7 @@ class AliasForm(AnyModelForm):
         return values
 
 
-class AliasFormSet(CheckedFormSet):
+class AliasFormSet(CatalogFormSet):
     section, key = "models", "aliases"
 
     def entry(self, values: Mapping[str, Any]) -> Any:
@@ -83,7 +83,7 @@ class BindingForm(AnyModelForm):
     )
 
 
-class BindingFormSet(CheckedFormSet):
+class BindingFormSet(CatalogFormSet):
     section, key = "models", "bindings"
 
     def entry(self, values: Mapping[str, Any]) -> Any:
@@ -104,7 +104,7 @@ class BindingInline(RowsInline):
     fields = ("position", "host", "adapter", "upstream_name", "pricing", "enabled")
 
 
-class ModelForm(CheckedForm):
+class ModelForm(CatalogForm):
     section = "models"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -112,7 +112,7 @@ class ModelForm(CheckedForm):
 
 
 @admin.register(Model)
-class ModelPage(WarnsOfPriceGaps):
+class CatalogModelAdmin(PriceGapAdmin):
     form = ModelForm
     fields = ("name", "provider", "enabled", "unpriced")
     list_display = ("name", "provider", "enabled")
@@ -146,7 +146,7 @@ class RateForm(AnyModelForm):
         return written
 
 
-class RateFormSet(CheckedFormSet):
+class RateFormSet(CatalogFormSet):
     section, key = "pricing", "rates"
 
     def entry(self, values: Mapping[str, Any]) -> Any:
@@ -164,7 +164,7 @@ class RateInline(RowsInline):
         return format_amount(rate.rate_nanos)
 
 
-class PricingForm(CheckedForm):
+class PricingForm(CatalogForm):
     section = "pricing"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -172,7 +172,7 @@ class PricingForm(CheckedForm):
 
 
 @admin.register(Pricing)
-class PricingPage(WarnsOfPriceGaps):
+class PricingAdmin(PriceGapAdmin):
     form = PricingForm
     fields = ("name", "currency", "version", "enabled", "unpriced")
     readonly_fields = ("version", "unpriced")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import yaml
 
 from relaybatch.admin.typed import AnyInlineFormSet, AnyModelForm
-from routing.catalog.fields import Reading
-from routing.catalog.parse import read_rows
-from routing.catalog.references import all_problems
+from routing.catalog.fields import ParseContext
+from routing.catalog.parse import parse_rows
+from routing.catalog.references import find_problems
 from routing.catalog.schema import KINDS
 from routing.models import Model
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from routing.catalog.columns import Rows
 
 
-def problems_with(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]:
+def find_row_problems(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]:
     """`(path within the row, words)` for each problem of a row as the file would write it; None is left out."""
     document = yaml.compose(_json({section: [row]}), Loader=yaml.SafeLoader)
-    reading = Reading()
-    wanted = read_rows(cast("yaml.MappingNode", document), reading)
-    problems = all_problems(wanted, reading, _rows(), with_database=True)
-    paths = (problem.words.partition(": ") for problem in problems)
+    reading = ParseContext()
+    wanted = parse_rows(cast("yaml.MappingNode", document), reading)
+    problems = find_problems(wanted, reading, _rows(), with_database=True)
+    paths = (problem.message.partition(": ") for problem in problems)
     return [(path.removeprefix(f"{section}[0]").removeprefix("."), words) for path, _, words in paths]
 
 
-class CheckedForm(AnyModelForm):
+class CatalogForm(AnyModelForm):
     """`section`: of the file. `words`: the file's word for a field -> the form's, where they differ."""
 
     section: ClassVar[str]
@@ -48,14 +48,14 @@ class CheckedForm(AnyModelForm):
         if values is None or self.errors:
             return values
         row = {"name": values.get("name") or self.instance.name, **self.row(values)}
-        for path, words in problems_with(self.section, row):
+        for path, words in find_row_problems(self.section, row):
             field = path.partition("[")[0].partition(".")[0]
             field = self.words.get(field, field)
             self.add_error(field if field in self.fields else None, words)
         return values
 
 
-class CheckedFormSet(AnyInlineFormSet):
+class CatalogFormSet(AnyInlineFormSet):
     """The rows of one list in a row of `section`: `key` is the list's name in the file."""
 
     section: ClassVar[str]
@@ -81,7 +81,7 @@ class CheckedFormSet(AnyInlineFormSet):
         if any(self.errors):
             return
         kept = self.kept_forms()
-        for path, words in problems_with(self.section, self.row() | {self.key: self.entries(kept)}):
+        for path, words in find_row_problems(self.section, self.row() | {self.key: self.entries(kept)}):
             # The row's other fields are its form's to check.
             if path.startswith(f"{self.key}["):
                 number = int(path.removeprefix(f"{self.key}[").partition("]")[0])

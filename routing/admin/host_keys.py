@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 
-from routing.admin.breakers import BreakersPage
-from routing.admin.catalog_forms import CheckedForm
-from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
+from routing.admin.breakers import BreakersAdmin
+from routing.admin.catalog_forms import CatalogForm
+from routing.admin.secret_fields import (
+    SOURCE_HELP_TEXTS,
+    UNCHANGED_SECRET,
+    SecretField,
+    describe_source,
+    secret_source,
+    store_secret,
+)
 from routing.models import HostKey
 from routing.secrets.encryption import SecretError
 
@@ -18,7 +25,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 
-class HostKeyForm(CheckedForm):
+class HostKeyForm(CatalogForm):
     """The secret is written with the form, empty keeps the one that is stored."""
 
     section = "host_keys"
@@ -29,14 +36,14 @@ class HostKeyForm(CheckedForm):
     class Meta:
         model = HostKey
         fields = ("name", "host", "env_name", "file_path", "rate_limit", "enabled")
-        help_texts = PLACE_HELP
+        help_texts = SOURCE_HELP_TEXTS
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rate_limit = values["rate_limit"]
         return {
             "host": values["host"].name,
-            "value_from": place_of(values),
-            "value": values["secret"] or (KEPT if self._keeps_stored(values) else None),
+            "value_from": secret_source(values),
+            "value": values["secret"] or (UNCHANGED_SECRET if self._keeps_stored(values) else None),
             "rate_limit": rate_limit.name if rate_limit else None,
         }
 
@@ -45,17 +52,17 @@ class HostKeyForm(CheckedForm):
         if values is None or self.errors:
             return values
         try:
-            sealed(self.instance, values["secret"], kept=self._keeps_stored(values))
+            store_secret(self.instance, values["secret"], kept=self._keeps_stored(values))
         except SecretError as problem:
             self.add_error("secret", str(problem))
         return values
 
     def _keeps_stored(self, values: Mapping[str, Any]) -> bool:
-        return place_of(values) is None and self.instance.secret_encrypted is not None
+        return secret_source(values) is None and self.instance.secret_encrypted is not None
 
 
 @admin.register(HostKey)
-class HostKeyPage(BreakersPage):
+class HostKeyAdmin(BreakersAdmin):
     form = HostKeyForm
     fields = ("name", "host", "env_name", "file_path", "secret", "rate_limit", "enabled")
     list_display = ("name", "host", "source", "enabled")
@@ -78,4 +85,4 @@ class HostKeyPage(BreakersPage):
 
     @admin.display(description="secret is")
     def source(self, host_key: HostKey) -> str:
-        return source_of(host_key) or "nowhere: none is sent"
+        return describe_source(host_key) or "nowhere: none is sent"

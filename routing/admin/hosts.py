@@ -8,9 +8,16 @@ from django import forms
 from django.contrib import admin
 
 from relaybatch.admin.typed import AnyModelForm
-from routing.admin.catalog_forms import CheckedForm, CheckedFormSet
-from routing.admin.named_rows import NamedPage, RowsInline
-from routing.admin.secret_fields import KEPT, PLACE_HELP, SecretField, place_of, sealed, source_of
+from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
+from routing.admin.named_rows import NamedRowAdmin, RowsInline
+from routing.admin.secret_fields import (
+    SOURCE_HELP_TEXTS,
+    UNCHANGED_SECRET,
+    SecretField,
+    describe_source,
+    secret_source,
+    store_secret,
+)
 from routing.catalog.validators import base_url
 from routing.models import Host, HostHeader
 from routing.secrets.encryption import SecretError
@@ -55,7 +62,7 @@ def _written_auth(auth: str) -> Any:
     return {"header": auth} if auth and auth not in AUTH_SCHEMES else auth or None
 
 
-class HostForm(CheckedForm):
+class HostForm(CatalogForm):
     section = "hosts"
 
     query = QueryField()
@@ -97,7 +104,7 @@ class HostHeaderForm(AnyModelForm):
         model = HostHeader
         fields = ("name", "text", "env_name", "file_path")
         widgets = {name: forms.TextInput(attrs={"size": 18}) for name in ("name", "env_name", "file_path")}
-        help_texts = PLACE_HELP
+        help_texts = SOURCE_HELP_TEXTS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -124,17 +131,17 @@ class HostHeaderForm(AnyModelForm):
     def written(self) -> Any:
         """As the file would say it."""
         values = self.cleaned_data
-        value = KEPT if values["kept"] else values["secret"] or None
-        return values["text"] or {"value": value, "value_from": place_of(values)}
+        value = UNCHANGED_SECRET if values["kept"] else values["secret"] or None
+        return values["text"] or {"value": value, "value_from": secret_source(values)}
 
     def store(self) -> None:
         try:
-            sealed(self.instance, self.cleaned_data["secret"], kept=self.cleaned_data["kept"])
+            store_secret(self.instance, self.cleaned_data["secret"], kept=self.cleaned_data["kept"])
         except SecretError as problem:
             self.add_error("secret", str(problem))
 
 
-class HostHeaderFormSet(CheckedFormSet):
+class HostHeaderFormSet(CatalogFormSet):
     section, key = "hosts", "headers"
 
     def clean(self) -> None:
@@ -173,11 +180,11 @@ class HostHeaderInline(RowsInline):
 
     def secret(self, header: HostHeader) -> str:
         """For those who only look; others see the form's field."""
-        return source_of(header)
+        return describe_source(header)
 
 
 @admin.register(Host)
-class HostPage(NamedPage):
+class HostAdmin(NamedRowAdmin):
     form = HostForm
     fields = ("name", "base_url", "query", "auth", "stream_usage", "enabled")
     list_display = ("name", "base_url", "auth", "enabled")

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import messages
 
-from relaybatch.admin.pages import Page
-from relaybatch.admin.references import FindsReferences
+from relaybatch.admin.pages import RelaybatchAdmin
+from relaybatch.admin.references import AutocompleteMixin
 from relaybatch.admin.typed import AnyTabularInline
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from relaybatch.admin.typed import AnyInlineFormSet
 
 
-class NamedPage(Page):
+class NamedRowAdmin(RelaybatchAdmin):
     """A name stays as it was given: grants, usage events and catalog files know the row by it."""
 
     list_display: Any = ("name", "enabled")
@@ -55,6 +55,6 @@ class NamedPage(Page):
             row.save(force_insert=True)
 
 
-class RowsInline(FindsReferences, AnyTabularInline):
+class RowsInline(AutocompleteMixin, AnyTabularInline):
     extra = 0
     show_change_link = False

@@ -9,8 +9,8 @@ from django import forms
 from django.contrib import admin
 
 from relaybatch.admin.typed import AnyModelForm
-from routing.admin.catalog_forms import CheckedForm, CheckedFormSet, problems_with
-from routing.admin.named_rows import NamedPage, RowsInline
+from routing.admin.catalog_forms import CatalogForm, CatalogFormSet, find_row_problems
+from routing.admin.named_rows import NamedRowAdmin, RowsInline
 from routing.catalog.nested_records import RULE_METERS
 from routing.models import Policy, PolicyHostKey, RateLimit, RateLimitRule
 
@@ -50,7 +50,7 @@ class GrantsField(forms.CharField):
             return True
 
 
-class PolicyForm(CheckedForm):
+class PolicyForm(CatalogForm):
     section = "policies"
     words = {"models": "models_granted"}
 
@@ -65,7 +65,7 @@ class PolicyForm(CheckedForm):
         }
 
 
-class PolicyHostKeyFormSet(CheckedFormSet):
+class PolicyHostKeyFormSet(CatalogFormSet):
     section, key = "policies", "host_keys"
 
     def entry(self, values: Mapping[str, Any]) -> Any:
@@ -82,7 +82,7 @@ class PolicyHostKeyInline(RowsInline):
 
 
 @admin.register(Policy)
-class PolicyPage(NamedPage):
+class PolicyAdmin(NamedRowAdmin):
     form = PolicyForm
     fields = ("name", "models_granted", "key_selection", "rate_limit", "enabled")
     list_display = ("name", "grants", "key_selection", "rate_limit", "enabled")
@@ -106,12 +106,12 @@ class RuleForm(AnyModelForm):
         """Before the row's own constraint is asked, which has no words for people."""
         values: dict[str, Any] = super().clean() or {}
         if not self.errors:
-            for _, words in problems_with("rate_limits", {"name": "new", "rules": [_rule(values)]}):
+            for _, words in find_row_problems("rate_limits", {"name": "new", "rules": [_rule(values)]}):
                 self.add_error("window_seconds", words)
         return values
 
 
-class RuleFormSet(CheckedFormSet):
+class RuleFormSet(CatalogFormSet):
     section, key = "rate_limits", "rules"
 
     def entry(self, values: Mapping[str, Any]) -> Any:
@@ -126,7 +126,7 @@ class RuleInline(RowsInline):
     verbose_name = "rule"
 
 
-class RateLimitForm(CheckedForm):
+class RateLimitForm(CatalogForm):
     section = "rate_limits"
 
     def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class RateLimitForm(CheckedForm):
 
 
 @admin.register(RateLimit)
-class RateLimitPage(NamedPage):
+class RateLimitAdmin(NamedRowAdmin):
     form = RateLimitForm
     fields = ("name", "enabled")
     inlines = (RuleInline,)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import admin, messages
 
-from routing.admin.named_rows import NamedPage
+from routing.admin.named_rows import NamedRowAdmin
 from routing.catalog.price_gaps import price_gaps
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from routing.models import Binding
 
 
-class WarnsOfPriceGaps(NamedPage):
+class PriceGapAdmin(NamedRowAdmin):
     readonly_fields: ClassVar[Any] = ("unpriced",)
 
     def bindings_of(self, row: Any) -> QuerySet[Binding]:

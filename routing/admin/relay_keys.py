@@ -13,7 +13,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from relaybatch.admin.filters import TextFilter
-from relaybatch.admin.pages import Page
+from relaybatch.admin.pages import RelaybatchAdmin
 from relaybatch.admin.typed import AnyModelForm
 from routing.admin.key_actions import ACTIONS, ActionForm
 from routing.credentials.relay_keys import SHOWN_PREFIX_LENGTH, RelayKeyError, create_key
@@ -45,13 +45,13 @@ class PrefixFilter(TextFilter):
     parameter_name = "prefix"
     hint = "sk-rb-…"
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         """A whole value pasted here is cut before it is looked for."""
         return rows.filter(prefix__startswith=value.rstrip("…")[:SHOWN_PREFIX_LENGTH])
 
 
 @admin.register(RelayKey)
-class RelayKeyPage(Page):
+class RelayKeyAdmin(RelaybatchAdmin):
     form = RelayKeyForm
     change_form_template = "admin/routing/relaykey/change_form.html"
     list_display = ("prefix_shown", "principal", "own_policy", "state", "created_at", "expires_at")

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
     from routing.models import HostHeader, HostKey
 
-KEPT = "kept"
+UNCHANGED_SECRET = "kept"
 """What stands for a stored secret where a form is checked: nobody reads the real one."""
 
-PLACE_HELP = {
+SOURCE_HELP_TEXTS = {
     "env_name": "A variable of the workers.",
     "file_path": "The absolute path of a file of the workers that holds one line.",
 }
@@ -35,13 +35,13 @@ class SecretField(forms.CharField):
         )
 
 
-def place_of(values: Mapping[str, Any]) -> dict[str, str] | None:
+def secret_source(values: Mapping[str, Any]) -> dict[str, str] | None:
     """`value_from` as the file would say it."""
     said = {"env": values["env_name"], "file": values["file_path"]}
     return {word: text for word, text in said.items() if text} or None
 
 
-def sealed(row: HostKey | HostHeader, secret: str, *, kept: bool) -> None:
+def store_secret(row: HostKey | HostHeader, secret: str, *, kept: bool) -> None:
     """A new secret takes the place of the stored one, and so does anything else; raises SecretError."""
     if secret:
         row.secret_encrypted = encrypt(secret.encode())
@@ -49,7 +49,7 @@ def sealed(row: HostKey | HostHeader, secret: str, *, kept: bool) -> None:
         row.secret_encrypted = None
 
 
-def source_of(row: HostKey | HostHeader) -> str:
+def describe_source(row: HostKey | HostHeader) -> str:
     if row.env_name:
         return f"in {row.env_name}"
     if row.file_path:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from routing.catalog.problems import shown
+from routing.catalog.problems import format_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,5 +17,5 @@ class Change:
     fields: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words = f"{self.action} {self.kind} {shown(self.name)}"
+        words = f"{self.action} {self.kind} {format_name(self.name)}"
         return f"{words}: {', '.join(self.fields)}" if self.fields else words

@@ -39,15 +39,15 @@ class Column:
         setattr(row, self.attribute, value)
         return (self.attribute,)
 
-    def clear(self, row: Any) -> None:
+    def delete_children(self, row: Any) -> None:
         """Nothing belongs to a plain attribute."""
 
-    def fill(self, row: Any, value: Any, rows: Rows) -> None:
+    def create_children(self, row: Any, value: Any, rows: Rows) -> None:
         """Nothing belongs to a plain attribute."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words(Column):
+class TextList(Column):
     """A list of texts, in order."""
 
     def current(self, row: Any) -> tuple[str, ...]:
@@ -74,7 +74,7 @@ class Reference(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Column):
+class SecretSource(Column):
     """Where a secret is read: the name of a variable, the path of a file, or neither."""
 
     file_attribute: str
@@ -90,7 +90,7 @@ class Place(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class Secret(Column):
+class EncryptedSecret(Column):
     """Encrypted at rest, and written anew only when the value differs or can no longer be read."""
 
     def differs(self, row: Any, value: Any) -> bool:
@@ -108,7 +108,7 @@ class Secret(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class Allowance(Column):
+class IncludedUsage(Column):
     """A project's included usage: an amount, its currency and whether unpriced use closes it, or none of these."""
 
     def current(self, row: Any) -> dict[str, Any] | None:
@@ -121,8 +121,8 @@ class Allowance(Column):
         }
 
     def differs(self, row: Any, value: Any) -> bool:
-        asked = value and {name: value[name] for name in ("amount", "currency", "unpriced_closes")}
-        return bool(self.current(row) != asked)
+        desired = value and {name: value[name] for name in ("amount", "currency", "unpriced_closes")}
+        return bool(self.current(row) != desired)
 
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
         row.included_nanos = value["amount"] if value else None
@@ -132,7 +132,7 @@ class Allowance(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class Children(Column):
+class ChildRows(Column):
     """Rows that belong to this one: replaced as a whole when one of `attributes` differs.
 
     `attribute` is the reverse accessor; `references` say which attributes are names of rows in which section;
@@ -146,37 +146,37 @@ class Children(Column):
     ordered: bool = False
 
     @property
-    def paths(self) -> tuple[str, ...]:
+    def prefetch_paths(self) -> tuple[str, ...]:
         """For prefetch_related: what `current` reads of each child."""
         return tuple(f"{self.attribute}__{attribute}" for attribute in self.references)
 
     def current(self, row: Any) -> list[tuple[Any, ...]]:
-        children = [self._seen(child) for child in getattr(row, self.attribute).all()]
+        children = [self._child_values(child) for child in getattr(row, self.attribute).all()]
         return children if self.ordered else sorted(children)
 
     def differs(self, row: Any, value: Any) -> bool:
-        asked = [tuple(record[attribute] for attribute in self.attributes) for record in value]
-        return self.current(row) != (asked if self.ordered else sorted(asked))
+        desired = [tuple(record[attribute] for attribute in self.attributes) for record in value]
+        return self.current(row) != (desired if self.ordered else sorted(desired))
 
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
         return ()
 
-    def clear(self, row: Any) -> None:
+    def delete_children(self, row: Any) -> None:
         self.model._default_manager.filter(**{self.parent: row}).delete()
 
-    def fill(self, row: Any, value: Any, rows: Rows) -> None:
+    def create_children(self, row: Any, value: Any, rows: Rows) -> None:
         self.model._default_manager.bulk_create(
-            self._child(row, record, rows, position=position) for position, record in enumerate(value)
+            self._build_child(row, record, rows, position=position) for position, record in enumerate(value)
         )
 
-    def _seen(self, child: Any) -> tuple[Any, ...]:
+    def _child_values(self, child: Any) -> tuple[Any, ...]:
         values = (getattr(child, attribute) for attribute in self.attributes)
         return tuple(
             name_of(value) if value is not None and attribute in self.references else value
             for attribute, value in zip(self.attributes, values, strict=True)
         )
 
-    def _child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
+    def _build_child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
         values = {
             attribute: rows[self.references[attribute]][record[attribute]]
             if attribute in self.references and record[attribute] is not None
@@ -188,34 +188,36 @@ class Children(Column):
 
 
 @dataclass(frozen=True, slots=True)
-class SealedChildren(Children):
+class ChildRowsWithSecret(ChildRows):
     """With a secret each, or none, that is encrypted at rest: `sealed` is its attribute, `key` the record's word.
 
     A secret that can no longer be read differs from any. Writing raises SecretError without a master key.
     """
 
-    sealed: str = ""
-    key: str = ""
+    secret_attribute: str = ""
+    secret_key: str = ""
 
     def differs(self, row: Any, value: Any) -> bool:
-        asked = {record[self.attributes[0]]: record[self.key] for record in value}
-        return Children.differs(self, row, value) or asked != dict(map(self._secret, self._children(row)))
+        desired = {record[self.attributes[0]]: record[self.secret_key] for record in value}
+        return ChildRows.differs(self, row, value) or desired != dict(
+            map(self._name_and_secret, self._children(row))
+        )
 
     def _children(self, row: Any) -> list[Any]:
         return list(getattr(row, self.attribute).all())
 
-    def _secret(self, child: Any) -> tuple[Any, Any]:
-        sealed = getattr(child, self.sealed)
+    def _name_and_secret(self, child: Any) -> tuple[Any, Any]:
+        sealed = getattr(child, self.secret_attribute)
         name = getattr(child, self.attributes[0])
         try:
             return name, None if sealed is None else decrypt(bytes(sealed)).decode()
         except (SecretError, UnicodeDecodeError):
             return name, SecretDecryptError
 
-    def _child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
-        child = Children._child(self, row, record, rows, position=position)
-        secret = record[self.key]
-        setattr(child, self.sealed, None if secret is None else encrypt(secret.encode()))
+    def _build_child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
+        child = ChildRows._build_child(self, row, record, rows, position=position)
+        secret = record[self.secret_key]
+        setattr(child, self.secret_attribute, None if secret is None else encrypt(secret.encode()))
         return child
 
 

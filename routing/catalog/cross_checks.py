@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.catalog.problems import Problem, shown
+from routing.catalog.problems import Problem, format_name
 from routing.models import Binding, Host, HostKey
 from routing.upstream.headers import NO_AUTH, auth_header_names
 from routing.upstream.url import check_upstream_name
@@ -16,121 +16,127 @@ from routing.upstream.url import check_upstream_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routing.catalog.parse import Wanted
+    from routing.catalog.parse import DesiredRow
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Location:
     """Of a row or a part of one in the file."""
 
     line: int
     path: str
 
-    def problem(self, words: str) -> Problem:
-        return Problem(self.line, f"{self.path}: {words}")
+    def problem(self, message: str) -> Problem:
+        return Problem(self.line, f"{self.path}: {message}")
 
 
 @dataclass(frozen=True, slots=True)
-class _Host:
+class _CheckedHost:
     """`place`: None for a row that the file leaves as it is, here and below."""
 
     base_url: str
     auth: str
-    place: _Place | None
+    location: _Location | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Bound:
+class _CheckedBinding:
     model: str
     host: str
     upstream_name: str
-    place: _Place | None
+    location: _Location | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Keyless:
+class _KeyWithoutSecret:
     """A host key without a secret."""
 
     name: str
     host: str
-    place: _Place | None
+    location: _Location | None
 
 
-def problems_across(wanted: list[Wanted], lines: dict[str, int], *, with_database: bool) -> Iterator[Problem]:
+def cross_row_problems(
+    wanted: list[DesiredRow], lines: dict[str, int], *, with_database: bool
+) -> Iterator[Problem]:
     """`lines`: of the names that the file refers to, by path. What has problems of its own is passed over."""
     hosts = _hosts(wanted, with_database=with_database)
     for bound in _bindings(wanted, lines, with_database=with_database):
         yield from _name_problems(bound, hosts.get(bound.host))
-    for key in _keyless(wanted, with_database=with_database):
+    for key in _keys_without_secret(wanted, with_database=with_database):
         yield from _key_problems(key, hosts.get(key.host))
-    for row in _of(wanted, "hosts"):
+    for row in _rows_in(wanted, "hosts"):
         yield from _header_problems(row)
 
 
-def _name_problems(bound: _Bound, host: _Host | None) -> Iterator[Problem]:
-    place = bound.place or (host.place if host else None)
+def _name_problems(bound: _CheckedBinding, host: _CheckedHost | None) -> Iterator[Problem]:
+    place = bound.location or (host.location if host else None)
     if host is None or place is None:
         return
     try:
         check_upstream_name(host.base_url, upstream_name=bound.upstream_name)
     except ValueError as problem:
-        yield place.problem(f"model {shown(bound.model)} on host {shown(bound.host)}: {problem}")
+        yield place.problem(f"model {format_name(bound.model)} on host {format_name(bound.host)}: {problem}")
 
 
-def _key_problems(key: _Keyless, host: _Host | None) -> Iterator[Problem]:
+def _key_problems(key: _KeyWithoutSecret, host: _CheckedHost | None) -> Iterator[Problem]:
     if host is None or host.auth == NO_AUTH:
         return
-    if key.place is not None:
-        words = f"expected value_from or value, one of them: host {shown(key.host)} is not auth: none"
-        yield key.place.problem(words)
-    elif host.place is not None:
-        yield host.place.problem(f"host_key {shown(key.name)} has no value, as auth: none alone allows")
+    if key.location is not None:
+        words = f"expected value_from or value, one of them: host {format_name(key.host)} is not auth: none"
+        yield key.location.problem(words)
+    elif host.location is not None:
+        yield host.location.problem(
+            f"host_key {format_name(key.name)} has no value, as auth: none alone allows"
+        )
 
 
-def _header_problems(host: Wanted) -> Iterator[Problem]:
+def _header_problems(host: DesiredRow) -> Iterator[Problem]:
     """With the adapters to decide, the host gets no header of any of them: bindings come and go."""
     taken = auth_header_names(host.values["auth"] or "")
     for header in host.values["headers"] or ():
         if header["name"].lower() in taken:
-            words = f"{shown(header['name'])} holds the host key: auth says which header does"
-            yield _Place(header["line"], header["path"]).problem(words)
+            words = f"{format_name(header['name'])} holds the host key: auth says which header does"
+            yield _Location(header["line"], header["path"]).problem(words)
 
 
-def _hosts(wanted: list[Wanted], *, with_database: bool) -> dict[str, _Host]:
+def _hosts(wanted: list[DesiredRow], *, with_database: bool) -> dict[str, _CheckedHost]:
     stored = Host.objects.values_list("name", "base_url", "auth") if with_database else ()
-    hosts = {name: _Host(base_url, auth, None) for name, base_url, auth in stored}
-    for row in _of(wanted, "hosts"):
+    hosts = {name: _CheckedHost(base_url, auth, None) for name, base_url, auth in stored}
+    for row in _rows_in(wanted, "hosts"):
         base_url, auth = row.values["base_url"], row.values["auth"]
         if base_url is not None and auth is not None:
-            hosts[row.name] = _Host(base_url, auth, _Place(row.line, row.path))
+            hosts[row.name] = _CheckedHost(base_url, auth, _Location(row.line, row.path))
     return hosts
 
 
-def _bindings(wanted: list[Wanted], lines: dict[str, int], *, with_database: bool) -> Iterator[_Bound]:
-    models = _of(wanted, "models")
+def _bindings(
+    wanted: list[DesiredRow], lines: dict[str, int], *, with_database: bool
+) -> Iterator[_CheckedBinding]:
+    models = _rows_in(wanted, "models")
     for row in models:
         for number, binding in enumerate(row.values["bindings"] or ()):
             path = f"{row.path}.bindings[{number}]"
-            place = _Place(lines.get(f"{path}.host", row.line), path)
-            yield _Bound(row.name, binding["host"], binding["upstream_name"] or row.name, place)
+            place = _Location(lines.get(f"{path}.host", row.line), path)
+            yield _CheckedBinding(row.name, binding["host"], binding["upstream_name"] or row.name, place)
     if with_database:
         others = Binding.objects.exclude(model__name__in=[row.name for row in models])
         for name, host, own in others.values_list("model__name", "host__name", "upstream_name"):
-            yield _Bound(name, host, own or name, None)
+            yield _CheckedBinding(name, host, own or name, None)
 
 
-def _keyless(wanted: list[Wanted], *, with_database: bool) -> Iterator[_Keyless]:
-    keys = _of(wanted, "host_keys")
+def _keys_without_secret(wanted: list[DesiredRow], *, with_database: bool) -> Iterator[_KeyWithoutSecret]:
+    keys = _rows_in(wanted, "host_keys")
     for row in keys:
         if row.values["value_from"] == ("", "") and row.values["value"] is None:
-            yield _Keyless(row.name, row.values["host"], _Place(row.line, row.path))
+            yield _KeyWithoutSecret(row.name, row.values["host"], _Location(row.line, row.path))
     if with_database:
         stored = HostKey.objects.filter(env_name="", file_path="", secret_encrypted=None).exclude(
             name__in=[row.name for row in keys]
         )
         for name, host in stored.values_list("name", "host__name"):
-            yield _Keyless(name, host, None)
+            yield _KeyWithoutSecret(name, host, None)
 
 
-def _of(wanted: list[Wanted], section: str) -> list[Any]:
+def _rows_in(wanted: list[DesiredRow], section: str) -> list[Any]:
     return [row for row in wanted if row.kind.section == section]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import yaml
 
-from routing.catalog.problems import CatalogRefused, Problem
+from routing.catalog.problems import CatalogRejected, Problem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,14 +26,14 @@ class _Loader(yaml.SafeLoader):
 
 def read_document(path: Path) -> yaml.MappingNode:
     """Raises CatalogRefused: the file cannot be read, is no YAML (or JSON, by its name), or no mapping."""
-    text = _text(path)
+    text = _read_text(path)
     if path.suffix.lower() == ".json":
-        _require_json(text)
+        _validate_json(text)
         # In JSON a raw tab is only ever white space between values, where YAML's grammar has no place for it.
         text = text.replace("\t", " ")
     node = _compose(text)
     if not isinstance(node, yaml.MappingNode):
-        _refuse(0, "expected a mapping of sections, as hosts: and models:")
+        _reject(0, "expected a mapping of sections, as hosts: and models:")
     return node
 
 
@@ -41,27 +41,27 @@ def line_of(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:
-        _refuse(0, f"the file cannot be read: {error.strerror}")
+        _reject(0, f"the file cannot be read: {error.strerror}")
     except UnicodeDecodeError as error:
-        _refuse(error.object.count(b"\n", 0, error.start) + 1, "expected UTF-8")
+        _reject(error.object.count(b"\n", 0, error.start) + 1, "expected UTF-8")
 
 
-def _require_json(text: str) -> None:
+def _validate_json(text: str) -> None:
     try:
-        json.loads(text, parse_constant=_no_constant)
+        json.loads(text, parse_constant=_reject_constant)
     except json.JSONDecodeError as error:
-        _refuse(error.lineno, f"no JSON: {error.msg}")
+        _reject(error.lineno, f"no JSON: {error.msg}")
     except RecursionError:
-        _refuse(0, "nested too deeply")
+        _reject(0, "nested too deeply")
     except ValueError as error:
-        _refuse(0, f"no JSON: {error}")
+        _reject(0, f"no JSON: {error}")
 
 
-def _no_constant(word: str) -> NoReturn:
+def _reject_constant(word: str) -> NoReturn:
     raise ValueError(f"{word} is no number")
 
 
@@ -71,12 +71,12 @@ def _compose(text: str) -> yaml.Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         words = ": ".join(part for part in (error.context, error.problem) if part)
-        _refuse(mark.line + 1 if mark else 0, f"no YAML: {words}")
+        _reject(mark.line + 1 if mark else 0, f"no YAML: {words}")
     except yaml.reader.ReaderError as error:
-        _refuse(text.count("\n", 0, error.position) + 1, "no YAML: a control character stands here")
+        _reject(text.count("\n", 0, error.position) + 1, "no YAML: a control character stands here")
     except RecursionError:
-        _refuse(0, "nested too deeply")
+        _reject(0, "nested too deeply")
 
 
-def _refuse(line: int, words: str) -> NoReturn:
-    raise CatalogRefused([Problem(line, words)]) from None
+def _reject(line: int, words: str) -> NoReturn:
+    raise CatalogRejected([Problem(line, words)]) from None

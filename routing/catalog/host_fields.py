@@ -8,9 +8,9 @@ import yaml
 
 from routing.catalog import validators
 from routing.catalog.document import line_of
-from routing.catalog.fields import Field, Reading
+from routing.catalog.fields import Field, ParseContext
 from routing.catalog.parsers import record, text
-from routing.catalog.problems import Wrong, shown
+from routing.catalog.problems import InvalidValue, format_name
 from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
 
 if TYPE_CHECKING:
@@ -20,82 +20,93 @@ _AUTH_FORM = f"expected one of {', '.join(AUTH_SCHEMES)}, or {{header: name}}"
 _EMPTY = {"text": "", "env_name": "", "file_path": "", "secret": None}
 
 
-def _one_place(source: dict[str, Any]) -> Iterator[str]:
+def _check_one_source(source: dict[str, Any]) -> Iterator[str]:
     if bool(source["env_name"]) == bool(source["file_path"]):
         yield "expected env or file, one of them"
 
 
-_PLACE = record(
-    Field("env", text(validators.environment_name), default="", to="env_name"),
-    Field("file", text(validators.file_path), default="", to="file_path"),
-    check=_one_place,
+_SOURCE = record(
+    Field("env", text(validators.environment_name), default="", value_key="env_name"),
+    Field("file", text(validators.file_path), default="", value_key="file_path"),
+    check=_check_one_source,
 )
 
 
-def _one_value(header: dict[str, Any]) -> Iterator[str]:
+def _check_one_value(header: dict[str, Any]) -> Iterator[str]:
     if (header["place"] is None) == (header["secret"] is None):
         yield "expected text, value_from or value, one of them"
 
 
 _SECRET_HEADER = record(
-    Field("value_from", _PLACE, to="place"),
-    Field("value", text(validators.header_value), to="secret"),
-    check=_one_value,
+    Field("value_from", _SOURCE, value_key="place"),
+    Field("value", text(validators.header_value), value_key="secret"),
+    check=_check_one_value,
 )
 _AUTH_HEADER = record(Field("header", text(validators.auth_header), required=True))
 
 
-def place(node: yaml.Node, path: str, reading: Reading) -> tuple[str, str]:
+def secret_source(node: yaml.Node, path: str, reading: ParseContext) -> tuple[str, str]:
     """The name of a variable and the path of a file; one of them is empty."""
-    found = _PLACE(node, path, reading)
+    found = _SOURCE(node, path, reading)
     return found["env_name"], found["file_path"]
 
 
-def auth(node: yaml.Node, path: str, reading: Reading) -> str:
+def auth(node: yaml.Node, path: str, reading: ParseContext) -> str:
     """A word, or the name of the header that holds the secret."""
     if isinstance(node, yaml.MappingNode):
         return str(_AUTH_HEADER(node, path, reading)["header"])
     if not isinstance(node, yaml.ScalarNode) or node.value not in AUTH_SCHEMES:
-        raise Wrong(_AUTH_FORM)
+        raise InvalidValue(_AUTH_FORM)
     return str(node.value)
 
 
-def query(node: yaml.Node, path: str, reading: Reading) -> dict[str, str]:
-    entries = _entries(node, path, reading, form=validators.query_name, same=str)
-    return {name: reading.attempt(text(validators.query_text), value, at) for name, value, at in entries}
+def query(node: yaml.Node, path: str, reading: ParseContext) -> dict[str, str]:
+    entries = _named_entries(node, path, reading, validate=validators.query_name, normalize=str)
+    return {
+        name: reading.parse_or_report(text(validators.query_text), value, at) for name, value, at in entries
+    }
 
 
-def headers(node: yaml.Node, path: str, reading: Reading) -> tuple[dict[str, Any], ...]:
+def headers(node: yaml.Node, path: str, reading: ParseContext) -> tuple[dict[str, Any], ...]:
     """`line` and `path` say where each stands in the file."""
     return tuple(
-        {"name": name, "line": line_of(value), "path": at, **_value(name, value, at, reading)}
-        for name, value, at in _entries(node, path, reading, form=validators.header_name, same=str.lower)
+        {"name": name, "line": line_of(value), "path": at, **_parse_header_value(name, value, at, reading)}
+        for name, value, at in _named_entries(
+            node, path, reading, validate=validators.header_name, normalize=str.lower
+        )
     )
 
 
-def _value(name: str, node: yaml.Node, path: str, reading: Reading) -> dict[str, Any]:
+def _parse_header_value(name: str, node: yaml.Node, path: str, reading: ParseContext) -> dict[str, Any]:
     """Text under a name that credentials have is a secret, however it was written."""
     if isinstance(node, yaml.MappingNode):
-        found = reading.attempt(_SECRET_HEADER, node, path) or {}
+        found = reading.parse_or_report(_SECRET_HEADER, node, path) or {}
         return {**_EMPTY, "secret": found.get("secret"), **(found.get("place") or {})}
-    plain = reading.attempt(text(validators.header_value), node, path)
+    plain = reading.parse_or_report(text(validators.header_value), node, path)
     return {**_EMPTY, "secret" if is_credential_header(name) else "text": plain}
 
 
-def _entries(
-    node: yaml.Node, path: str, reading: Reading, *, form: Callable[[str], str], same: Callable[[str], str]
+def _named_entries(
+    node: yaml.Node,
+    path: str,
+    reading: ParseContext,
+    *,
+    validate: Callable[[str], str],
+    normalize: Callable[[str], str],
 ) -> Iterator[tuple[str, yaml.Node, str]]:
     """Of a mapping whose names are the operator's own: name, value and path. Two names that `same` makes equal are one
     name given twice."""
     if not isinstance(node, yaml.MappingNode):
-        raise Wrong("expected a mapping of names to texts")
+        raise InvalidValue("expected a mapping of names to texts")
     lines: dict[str, int] = {}
     for number, (key, value) in enumerate(node.value):
         at = f"{path}[{number}]"
-        name = reading.attempt(text(form), key, at)
+        name = reading.parse_or_report(text(validate), key, at)
         if name is None:
             continue
-        if same(name) in lines:
-            reading.wrong(key, at, f"{shown(name)} is given twice, first in line {lines[same(name)]}")
-        lines.setdefault(same(name), line_of(key))
+        if normalize(name) in lines:
+            reading.add_problem(
+                key, at, f"{format_name(name)} is given twice, first in line {lines[normalize(name)]}"
+            )
+        lines.setdefault(normalize(name), line_of(key))
         yield name, value, at

@@ -10,7 +10,7 @@ from routing.adapters import ADAPTERS
 from routing.catalog import validators
 from routing.catalog.columns import Column
 from routing.catalog.fields import Field
-from routing.catalog.parsers import amount, choice, record, reference, text, truth, whole
+from routing.catalog.parsers import amount, boolean, choice, integer, record, reference, text
 from routing.models import RateLimitRule
 from routing.models.catalog import Meter
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 RULE_METERS = ("requests", "concurrency", "tokens", *(f"tokens.{meter}" for meter in Meter.values))
-_POSITIVE_INTEGER = 2**31 - 1
-_BIG_INTEGER = 2**63 - 1
+_MAX_INT32 = 2**31 - 1
+_MAX_INT64 = 2**63 - 1
 
 
 def _currency(value: str) -> str:
@@ -28,7 +28,7 @@ def _currency(value: str) -> str:
     return value
 
 
-def _window_fits(rule: dict[str, Any]) -> Iterator[str]:
+def _check_window(rule: dict[str, Any]) -> Iterator[str]:
     if not rule["enabled"]:
         return
     if rule["meter"] == "concurrency":
@@ -42,43 +42,43 @@ def currency_field() -> Field:
     return Field("currency", text(_currency), default=settings.RELAY_CURRENCY, column=Column("currency"))
 
 
-_SWITCH = Field("enabled", truth, default=True)
+_ENABLED = Field("enabled", boolean, default=True)
 RATE = record(
     Field("meter", choice(Meter.values), required=True),
-    Field("per_million", amount, required=True, to="rate_nanos"),
-    Field("above_tokens", whole(minimum=0, maximum=_BIG_INTEGER), default=0),
-    _SWITCH,
+    Field("per_million", amount, required=True, value_key="rate_nanos"),
+    Field("above_tokens", integer(minimum=0, maximum=_MAX_INT64), default=0),
+    _ENABLED,
 )
 RULE = record(
     Field("meter", choice(RULE_METERS), required=True),
-    Field("amount", whole(minimum=1, maximum=_BIG_INTEGER), required=True),
-    Field("window_seconds", whole(minimum=1, maximum=_POSITIVE_INTEGER)),
+    Field("amount", integer(minimum=1, maximum=_MAX_INT64), required=True),
+    Field("window_seconds", integer(minimum=1, maximum=_MAX_INT32)),
     Field("strategy", choice(RateLimitRule.Strategy.values), default=""),
-    _SWITCH,
-    check=_window_fits,
+    _ENABLED,
+    check=_check_window,
 )
 BINDING = record(
     Field("host", reference("hosts"), required=True),
     Field("adapter", choice(ADAPTERS), required=True),
     Field("upstream_name", text(validators.model_name), default=""),
     Field("pricing", reference("pricing")),
-    _SWITCH,
+    _ENABLED,
 )
-INCLUDED = record(
+INCLUDED_USAGE = record(
     Field("amount", amount, required=True),
     currency_field(),
     Field("per", choice(["month"]), default="month"),
-    Field("unpriced_closes", truth, default=False),
+    Field("unpriced_closes", boolean, default=False),
 )
 
 
-def called(value: dict[str, Any]) -> tuple[Any, ...]:
+def binding_identity(value: dict[str, Any]) -> tuple[Any, ...]:
     return value["host"], value["adapter"], value["upstream_name"]
 
 
-def tier(value: dict[str, Any]) -> tuple[Any, ...]:
+def rate_identity(value: dict[str, Any]) -> tuple[Any, ...]:
     return value["meter"], value["above_tokens"], value["enabled"]
 
 
-def window(value: dict[str, Any]) -> tuple[Any, ...]:
+def rule_identity(value: dict[str, Any]) -> tuple[Any, ...]:
     return value["meter"], value["window_seconds"], value["strategy"], value["enabled"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from routing.catalog.document import line_of
-from routing.catalog.fields import Reading, read_mapping
+from routing.catalog.fields import ParseContext, parse_mapping
 from routing.catalog.parsers import record
-from routing.catalog.problems import shown
+from routing.catalog.problems import format_name
 from routing.catalog.schema import KINDS, Kind
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredRow:
     kind: Kind
     name: str
     values: dict[str, Any]
@@ -26,30 +26,30 @@ class Wanted:
     path: str
 
 
-def read_rows(document: yaml.MappingNode, reading: Reading) -> list[Wanted]:
+def parse_rows(document: yaml.MappingNode, context: ParseContext) -> list[DesiredRow]:
     """What is wrong is noted in `reading`; the rows are of use only when nothing was."""
-    sections = read_mapping(document, "the file", reading, names={kind.section for kind in KINDS})
+    sections = parse_mapping(document, "the file", context, names={kind.section for kind in KINDS})
     return [
         wanted
         for kind in KINDS
         if kind.section in sections
-        for wanted in _section(kind, sections[kind.section], reading)
+        for wanted in _parse_section(kind, sections[kind.section], context)
     ]
 
 
-def _section(kind: Kind, node: yaml.Node, reading: Reading) -> Iterator[Wanted]:
+def _parse_section(kind: Kind, node: yaml.Node, context: ParseContext) -> Iterator[DesiredRow]:
     if not isinstance(node, yaml.SequenceNode):
-        reading.wrong(node, kind.section, "expected a list")
+        context.add_problem(node, kind.section, "expected a list")
         return
     lines: dict[str, int] = {}
     for number, child in enumerate(node.value):
         path = f"{kind.section}[{number}]"
-        values = reading.attempt(record(*kind.all_fields, check=kind.check), child, path)
+        values = context.parse_or_report(record(*kind.all_fields, check=kind.check), child, path)
         name = values.pop("name") if values else None
         if name is None:
             continue
         if name in lines:
-            words = f"{kind.word} {shown(name)} is given twice, first in line {lines[name]}"
-            reading.wrong(child, path, words)
+            words = f"{kind.label} {format_name(name)} is given twice, first in line {lines[name]}"
+            context.add_problem(child, path, words)
         lines.setdefault(name, line_of(child))
-        yield Wanted(kind=kind, name=name, values=values, line=line_of(child), path=path)
+        yield DesiredRow(kind=kind, name=name, values=values, line=line_of(child), path=path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from routing.adapters import ADAPTERS
-from routing.catalog.problems import shown
+from routing.catalog.problems import format_name
 from routing.meters import WHOLES
 from routing.models import Binding, Rate
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from routing.models import Pricing
 
-MOST_NAMED = 5
-_MEND = "add a rate for each (0 if it costs nothing), or calls that report it are unpriced and count for no allowance"
+MAX_NAMED_MODELS = 5
+_REMEDY = "add a rate for each (0 if it costs nothing), or calls that report it are unpriced and count for no allowance"
 
 
 def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
@@ -39,20 +39,20 @@ def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
     )
     models: dict[tuple[uuid.UUID | None, str, str], list[str]] = defaultdict(list)
     for binding in found.select_related("model", "pricing").order_by("model__name", "position"):
-        pricing = binding.pricing if binding.pricing and _prices(binding.pricing) else None
+        pricing = binding.pricing if binding.pricing and _is_effective(binding.pricing) else None
         key = (pricing.pk, pricing.name, binding.adapter) if pricing else (None, "", "")
         models[key].append(binding.model.name)
     rates = _meters_with_a_rate({key[0] for key in models} - {None})
     unpriced = models.pop((None, "", ""), [])
     gaps = [
-        _lacking(name, adapter, lacking, names)
+        _missing_rates_message(name, adapter, lacking, names)
         for (pricing_id, name, adapter), names in sorted(models.items(), key=lambda entry: entry[0][1:])
         if (lacking := _wholes_of(adapter) - rates[pricing_id])
     ]
-    return gaps + ([_without_list(unpriced)] if unpriced else [])
+    return gaps + ([_no_pricing_message(unpriced)] if unpriced else [])
 
 
-def _prices(pricing: Pricing) -> bool:
+def _is_effective(pricing: Pricing) -> bool:
     return pricing.enabled and pricing.currency == settings.RELAY_CURRENCY
 
 
@@ -71,23 +71,23 @@ def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UU
     return found
 
 
-def _lacking(pricing: str, adapter: str, lacking: set[str], models: list[str]) -> str:
+def _missing_rates_message(pricing: str, adapter: str, lacking: set[str], models: list[str]) -> str:
     meters = ", ".join(meter for meter in WHOLES if meter in lacking)
     return (
-        f"pricing {shown(pricing)} has no rate from 0 tokens on for {meters}, which the adapter {adapter} of "
-        f"{_named(models)} can report: {_MEND}"
+        f"pricing {format_name(pricing)} has no rate from 0 tokens on for {meters}, which the adapter {adapter} of "
+        f"{_format_models(models)} can report: {_REMEDY}"
     )
 
 
-def _without_list(models: list[str]) -> str:
+def _no_pricing_message(models: list[str]) -> str:
     return (
-        f"bindings of {_named(models)} have no pricing, a disabled one, or one in another currency: their calls are "
+        f"bindings of {_format_models(models)} have no pricing, a disabled one, or one in another currency: their calls are "
         "unpriced and count for no allowance; give them a pricing if they are to be counted"
     )
 
 
-def _named(models: list[str]) -> str:
+def _format_models(models: list[str]) -> str:
     names = list(dict.fromkeys(models))
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    more = f" and {len(names) - MAX_NAMED_MODELS} more" if len(names) > MAX_NAMED_MODELS else ""
     word = "model" if len(names) == 1 else "models"
-    return f"{word} {', '.join(shown(name) for name in names[:MOST_NAMED])}{more}"
+    return f"{word} {', '.join(format_name(name) for name in names[:MAX_NAMED_MODELS])}{more}"

@@ -14,22 +14,22 @@ class Problem:
     """`line` counts from 1; 0 = of the file as a whole. `words` never hold a value that could be a secret."""
 
     line: int
-    words: str
+    message: str
 
     def __str__(self) -> str:
-        return f"line {self.line}: {self.words}" if self.line else self.words
+        return f"line {self.line}: {self.message}" if self.line else self.message
 
 
-class CatalogRefused(Exception):  # noqa: N818 -- nothing was changed; the problems say why
+class CatalogRejected(Exception):  # noqa: N818 -- nothing was changed; the problems say why
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(set(problems)))
         super().__init__("; ".join(map(str, self.problems)))
 
 
-class Wrong(Exception):  # noqa: N818 -- carries one problem's words up to the list that collects them
+class InvalidValue(Exception):  # noqa: N818 -- carries one problem's words up to the list that collects them
     pass
 
 
-def shown(text: str) -> str:
+def format_name(text: str) -> str:
     """A name as it may stand in one line of output: quoted when it could be mistaken for something else."""
     return text if text.isprintable() and text == text.strip() else ascii(text)

@@ -13,7 +13,7 @@ from django.db.models import ProtectedError
 
 from routing.catalog.changes import Change
 from routing.catalog.columns import name_of
-from routing.catalog.problems import CatalogRefused, Problem, shown
+from routing.catalog.problems import CatalogRejected, Problem, format_name
 from routing.catalog.schema import KINDS, Kind
 from routing.models import Project, RelayKey, ServiceAccount, Team, User
 
@@ -21,39 +21,39 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routing.catalog.columns import Rows
-    from routing.catalog.parse import Wanted
+    from routing.catalog.parse import DesiredRow
 
-USERS_TOLD = 5
+MAX_NAMED_HOLDERS = 5
 
 
-def prune_rows(wanted: list[Wanted], rows: Rows) -> Iterator[Change]:
+def prune_rows(desired_rows: list[DesiredRow], rows: Rows) -> Iterator[Change]:
     """Raises CatalogRefused when a row outside the file still needs one that would go."""
-    in_file = {(row.kind.section, row.name) for row in wanted}
+    in_file = {(row.kind.section, row.name) for row in desired_rows}
     for kind in reversed(KINDS):
         for name, row in rows[kind.section].items():
-            if (kind.section, name) not in in_file and not _is_no_caller(row):
+            if (kind.section, name) not in in_file and not _is_exempt(row):
                 yield from _prune(kind, row)
 
 
 def _prune(kind: Kind, row: Any) -> Iterator[Change]:
     name = name_of(row)
-    if _must_stay(row):
+    if _must_be_kept(row):
         if getattr(row, kind.enabled_attribute):
             setattr(row, kind.enabled_attribute, False)
             row.save(update_fields=[kind.enabled_attribute])
-            yield Change(action="disable", kind=kind.word, name=name)
+            yield Change(action="disable", kind=kind.label, name=name)
         return
     _delete_unused(kind, row)
-    yield Change(action="delete", kind=kind.word, name=name)
+    yield Change(action="delete", kind=kind.label, name=name)
 
 
-def _is_no_caller(row: Any) -> bool:
+def _is_exempt(row: Any) -> bool:
     return isinstance(row, User) and (
         row.is_staff or row.is_superuser or (row.project_id is None and row.policy_id is None)
     )
 
 
-def _must_stay(row: Any) -> bool:
+def _must_be_kept(row: Any) -> bool:
     if isinstance(row, ServiceAccount):
         return RelayKey.objects.filter(service_account=row).exists()
     if isinstance(row, User):
@@ -74,12 +74,12 @@ def _delete_unused(kind: Kind, row: Any) -> None:
     try:
         row.delete()
     except ProtectedError as held:
-        users = ", ".join(sorted(map(_word_for, held.protected_objects))[:USERS_TOLD])
-        words = f"{kind.word} {shown(name_of(row))} is not in the file, and still used by {users}"
-        raise CatalogRefused([Problem(0, f"{words}: change that first, or keep it in the file")]) from held
+        users = ", ".join(sorted(map(_format_holder, held.protected_objects))[:MAX_NAMED_HOLDERS])
+        words = f"{kind.label} {format_name(name_of(row))} is not in the file, and still used by {users}"
+        raise CatalogRejected([Problem(0, f"{words}: change that first, or keep it in the file")]) from held
 
 
-def _word_for(row: Any) -> str:
+def _format_holder(row: Any) -> str:
     """A key by its id, which the commands take, and anything else by its name."""
-    name = str(row.pk) if isinstance(row, RelayKey) else shown(name_of(row))
+    name = str(row.pk) if isinstance(row, RelayKey) else format_name(name_of(row))
     return f"{row._meta.verbose_name} {name}"

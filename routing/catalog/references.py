@@ -6,8 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.catalog.cross_checks import problems_across
-from routing.catalog.problems import Problem, shown
+from routing.catalog.cross_checks import cross_row_problems
+from routing.catalog.problems import Problem, format_name
 from routing.catalog.schema import KINDS
 from routing.models import Alias
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routing.catalog.columns import Rows
-    from routing.catalog.fields import Mention, Reading
-    from routing.catalog.parse import Wanted
+    from routing.catalog.fields import NameReference, ParseContext
+    from routing.catalog.parse import DesiredRow
 
-_WORDS = {kind.section: kind.word for kind in KINDS}
+_LABELS = {kind.section: kind.label for kind in KINDS}
 
 
 @dataclass(slots=True)
-class Known:
+class KnownNames:
     """`names` by section; `providers` of models; `aliases` of models that the file does not hold."""
 
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -30,19 +30,21 @@ class Known:
     aliases: dict[str, str] = field(default_factory=dict)
 
 
-def all_problems(wanted: list[Wanted], reading: Reading, rows: Rows, *, with_database: bool) -> list[Problem]:
+def find_problems(
+    wanted: list[DesiredRow], reading: ParseContext, rows: Rows, *, with_database: bool
+) -> list[Problem]:
     """What reading found, names that lead nowhere, and rows that do not fit each other."""
     known = _known_names(wanted, rows, with_database=with_database)
-    lines = {mention.path: mention.line for mention in reading.mentions}
+    lines = {mention.path: mention.line for mention in reading.references}
     return [
         *reading.problems,
-        *_problems_of(reading.mentions, known),
-        *problems_across(wanted, lines, with_database=with_database),
+        *_reference_problems(reading.references, known),
+        *cross_row_problems(wanted, lines, with_database=with_database),
     ]
 
 
-def _known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Known:
-    known = Known()
+def _known_names(wanted: list[DesiredRow], rows: Rows, *, with_database: bool) -> KnownNames:
+    known = KnownNames()
     if with_database:
         _add_database(known, rows, in_file={row.name for row in wanted if row.kind.section == "models"})
     for row in wanted:
@@ -52,7 +54,7 @@ def _known_names(wanted: list[Wanted], rows: Rows, *, with_database: bool) -> Kn
     return known
 
 
-def _problems_of(mentions: list[Mention], known: Known) -> Iterator[Problem]:
+def _reference_problems(mentions: list[NameReference], known: KnownNames) -> Iterator[Problem]:
     lines: dict[str, int] = {}
     for mention in mentions:
         if mention.section == "aliases":
@@ -60,14 +62,16 @@ def _problems_of(mentions: list[Mention], known: Known) -> Iterator[Problem]:
         elif mention.section == "grants":
             words = _grant_problem(mention.name, known)
         elif mention.name not in known.names[mention.section]:
-            words = f"unknown {_WORDS[mention.section]} {shown(mention.name)}: add it to {mention.section}"
+            words = (
+                f"unknown {_LABELS[mention.section]} {format_name(mention.name)}: add it to {mention.section}"
+            )
         else:
             continue
         if words:
             yield Problem(mention.line, f"{mention.path}: {words}")
 
 
-def _add_database(known: Known, rows: Rows, *, in_file: set[str]) -> None:
+def _add_database(known: KnownNames, rows: Rows, *, in_file: set[str]) -> None:
     for section, named in rows.items():
         known.names[section].update(named)
     known.providers.update({name: model.provider.name for name, model in rows["models"].items()})
@@ -75,24 +79,24 @@ def _add_database(known: Known, rows: Rows, *, in_file: set[str]) -> None:
         known.aliases[str(alias)] = alias.model.name
 
 
-def _alias_problem(mention: Mention, known: Known, lines: dict[str, int]) -> str:
+def _alias_problem(mention: NameReference, known: KnownNames, lines: dict[str, int]) -> str:
     if mention.name in known.aliases:
-        return f"model {shown(known.aliases[mention.name])} has the alias {shown(mention.name)} already"
+        return f"model {format_name(known.aliases[mention.name])} has the alias {format_name(mention.name)} already"
     if mention.name in lines:
-        return f"alias {shown(mention.name)} is given twice, first in line {lines[mention.name]}"
+        return f"alias {format_name(mention.name)} is given twice, first in line {lines[mention.name]}"
     lines[mention.name] = mention.line
     return ""
 
 
-def _grant_problem(grant: str, known: Known) -> str:
+def _grant_problem(grant: str, known: KnownNames) -> str:
     """Empty when one way to read the grant names what there is. Names of models may hold `/` and `@` themselves."""
-    problems = [_problem_of_parts(*parts, known=known) for parts in _readings(grant)]
+    problems = [_problem_of_parts(*parts, known=known) for parts in _possible_parts(grant)]
     if not problems:
         return "expected provider, provider/model, provider/model@host, provider@host or @host"
     return "" if "" in problems else problems[-1]
 
 
-def _readings(grant: str) -> Iterator[tuple[str | None, str | None, str | None]]:
+def _possible_parts(grant: str) -> Iterator[tuple[str | None, str | None, str | None]]:
     """Provider, model and host: without a host first, so that a model's name with `@` in it wins."""
     provider, slash, model = grant.partition("/")
     if slash and provider and model:
@@ -108,10 +112,10 @@ def _readings(grant: str) -> Iterator[tuple[str | None, str | None, str | None]]
             yield provider or None, None, host
 
 
-def _problem_of_parts(provider: str | None, model: str | None, host: str | None, *, known: Known) -> str:
+def _problem_of_parts(provider: str | None, model: str | None, host: str | None, *, known: KnownNames) -> str:
     for section, name in (("providers", provider), ("models", model), ("hosts", host)):
         if name is not None and name not in known.names[section]:
-            return f"unknown {_WORDS[section]} {shown(name)}: add it to {section}"
+            return f"unknown {_LABELS[section]} {format_name(name)}: add it to {section}"
     if model is not None and known.providers.get(model) != provider:
-        return f"model {shown(model)} is not of provider {shown(provider or '')}"
+        return f"model {format_name(model)} is not of provider {format_name(provider or '')}"
     return ""

@@ -7,27 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 from routing.catalog import validators
 from routing.catalog.columns import (
-    Allowance,
-    Children,
+    ChildRows,
+    ChildRowsWithSecret,
     Column,
-    Place,
+    EncryptedSecret,
+    IncludedUsage,
     Reference,
-    SealedChildren,
-    Secret,
-    Words,
+    SecretSource,
+    TextList,
 )
 from routing.catalog.fields import Check, Field
-from routing.catalog.host_fields import auth, headers, place, query
-from routing.catalog.nested_records import BINDING, INCLUDED, RATE, RULE, called, currency_field, tier, window
+from routing.catalog.host_fields import auth, headers, query, secret_source
+from routing.catalog.nested_records import (
+    BINDING,
+    INCLUDED_USAGE,
+    RATE,
+    RULE,
+    binding_identity,
+    currency_field,
+    rate_identity,
+    rule_identity,
+)
 from routing.catalog.parsers import (
     alias,
+    boolean,
     choice,
-    each_as,
     grant,
-    listing,
+    list_of,
+    list_of_records,
     reference,
     text,
-    truth,
     without_disabled,
 )
 from routing.models import (
@@ -74,22 +83,22 @@ class Kind:
     """
 
     section: str
-    word: str
+    label: str
     model: type[models.Model]
     fields: tuple[Field, ...] = ()
     check: Check | None = None
-    name_form: Callable[[str], str] = validators.name
+    validate_name: Callable[[str], str] = validators.name
     name_attribute: str = "name"
     enabled_attribute: str = "enabled"
-    fresh: Callable[[Any], None] = lambda _: None
-    touch: Callable[[Any, set[str]], tuple[str, ...]] = lambda _row, _changed: ()
+    prepare_new: Callable[[Any], None] = lambda _: None
+    on_change: Callable[[Any, set[str]], tuple[str, ...]] = lambda _row, _changed: ()
 
     @property
     def all_fields(self) -> tuple[Field, ...]:
         return (
-            Field("name", text(self.name_form), required=True),
+            Field("name", text(self.validate_name), required=True),
             *self.fields,
-            Field("enabled", truth, default=True, column=Column(self.enabled_attribute)),
+            Field("enabled", boolean, default=True, column=Column(self.enabled_attribute)),
         )
 
     @property
@@ -100,12 +109,12 @@ class Kind:
         )
 
 
-def _one_source(host_key: dict[str, Any]) -> Iterator[str]:
+def _check_one_source(host_key: dict[str, Any]) -> Iterator[str]:
     if host_key["value_from"] != ("", "") and host_key["value"] is not None:
         yield "expected value_from or value, one of them"
 
 
-def _raise_version(pricing: Any, changed: set[str]) -> tuple[str, ...]:
+def _increment_version(pricing: Any, changed: set[str]) -> tuple[str, ...]:
     """Events keep the version that they were priced at: another price is another version."""
     if not changed & {"rates", "currency"}:
         return ()
@@ -120,8 +129,8 @@ def _children(
     *attributes: str,
     ordered: bool = False,
     **references: str,
-) -> Children:
-    return Children(
+) -> ChildRows:
+    return ChildRows(
         accessor, model=model, parent=parent, attributes=attributes, references=references, ordered=ordered
     )
 
@@ -134,7 +143,7 @@ KINDS = (
         (
             Field(
                 "rules",
-                without_disabled(listing(RULE, once=window)),
+                without_disabled(list_of(RULE, unique_by=rule_identity)),
                 default=(),
                 column=_children(
                     "rules",
@@ -149,7 +158,7 @@ KINDS = (
             ),
         ),
     ),
-    Kind("providers", "provider", Provider, name_form=validators.name_without_separators),
+    Kind("providers", "provider", Provider, validate_name=validators.name_without_separators),
     Kind(
         "hosts",
         "host",
@@ -161,19 +170,19 @@ KINDS = (
                 "headers",
                 headers,
                 default=(),
-                column=SealedChildren(
+                column=ChildRowsWithSecret(
                     "headers",
                     model=HostHeader,
                     parent="host",
                     attributes=("name", "text", "env_name", "file_path"),
-                    sealed="secret_encrypted",
-                    key="secret",
+                    secret_attribute="secret_encrypted",
+                    secret_key="secret",
                 ),
             ),
             Field("auth", auth, default="", column=Column("auth")),
-            Field("stream_usage", truth, default=True, column=Column("stream_usage")),
+            Field("stream_usage", boolean, default=True, column=Column("stream_usage")),
         ),
-        name_form=validators.name_without_separators,
+        validate_name=validators.name_without_separators,
     ),
     Kind(
         "host_keys",
@@ -181,11 +190,13 @@ KINDS = (
         HostKey,
         (
             Field("host", reference("hosts"), required=True, column=Reference("host", "hosts")),
-            Field("value_from", place, default=("", ""), column=Place("env_name", "file_path")),
-            Field("value", text(validators.secret), column=Secret("secret_encrypted")),
+            Field(
+                "value_from", secret_source, default=("", ""), column=SecretSource("env_name", "file_path")
+            ),
+            Field("value", text(validators.secret), column=EncryptedSecret("secret_encrypted")),
             Field("rate_limit", reference("rate_limits"), column=Reference("rate_limit", "rate_limits")),
         ),
-        check=_one_source,
+        check=_check_one_source,
     ),
     Kind(
         "pricing",
@@ -195,12 +206,12 @@ KINDS = (
             currency_field(),
             Field(
                 "rates",
-                without_disabled(listing(RATE, once=tier)),
+                without_disabled(list_of(RATE, unique_by=rate_identity)),
                 default=(),
                 column=_children("rates", Rate, "pricing", "meter", "above_tokens", "rate_nanos"),
             ),
         ),
-        touch=_raise_version,
+        on_change=_increment_version,
     ),
     Kind(
         "models",
@@ -212,13 +223,13 @@ KINDS = (
             ),
             Field(
                 "aliases",
-                listing(alias, once=None),
+                list_of(alias, unique_by=None),
                 default=(),
                 column=_children("aliases", Alias, "model", "pattern", "wildcard"),
             ),
             Field(
                 "bindings",
-                listing(BINDING, once=called),
+                list_of(BINDING, unique_by=binding_identity),
                 default=(),
                 column=_children(
                     "bindings",
@@ -235,17 +246,17 @@ KINDS = (
                 ),
             ),
         ),
-        name_form=validators.model_name,
+        validate_name=validators.model_name,
     ),
     Kind(
         "policies",
         "policy",
         Policy,
         (
-            Field("models", listing(grant), default=(), column=Words("models_granted")),
+            Field("models", list_of(grant), default=(), column=TextList("models_granted")),
             Field(
                 "host_keys",
-                each_as("host_key", listing(reference("host_keys"))),
+                list_of_records("host_key", list_of(reference("host_keys"))),
                 default=(),
                 column=_children(
                     "policyhostkey_set",
@@ -272,7 +283,7 @@ KINDS = (
         Project,
         (
             Field("team", reference("teams"), required=True, column=Reference("team", "teams")),
-            Field("included_usage", INCLUDED, column=Allowance("included_nanos")),
+            Field("included_usage", INCLUDED_USAGE, column=IncludedUsage("included_nanos")),
         ),
     ),
     Kind(
@@ -292,9 +303,9 @@ KINDS = (
             Field("project", reference("projects"), column=Reference("project", "projects")),
             Field("policy", reference("policies"), column=Reference("policy", "policies")),
         ),
-        name_form=validators.username,
+        validate_name=validators.username,
         name_attribute="username",
         enabled_attribute="is_active",
-        fresh=lambda user: user.set_unusable_password(),
+        prepare_new=lambda user: user.set_unusable_password(),
     ),
 )

@@ -15,7 +15,7 @@ from routing.upstream.url import validate_base_url
 
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")
-_WHOLE = re.compile(r"0|[1-9][0-9]*(_[0-9]+)*")
+_INTEGER = re.compile(r"0|[1-9][0-9]*(_[0-9]+)*")
 _USERNAME = re.compile(r"[\w.@+-]{1,150}")
 
 
@@ -117,9 +117,9 @@ def nanos(text: str) -> int:
     return scaled
 
 
-def whole(text: str, *, minimum: int, maximum: int) -> int:
+def integer(text: str, *, minimum: int, maximum: int) -> int:
     form = f"expected a whole number from {minimum} to {maximum}"
-    if not _WHOLE.fullmatch(text) or len(text) > 30:
+    if not _INTEGER.fullmatch(text) or len(text) > 30:
         raise ValueError(form)
     number = int(text)
     if not minimum <= number <= maximum:

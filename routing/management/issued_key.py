@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from routing.credentials.relay_keys import IssuedKey
 
 
-def issued_answer(issued: IssuedKey) -> dict[str, str]:
+def issued_key_result(issued: IssuedKey) -> dict[str, str]:
     return {"id": str(issued.id), "prefix": issued.prefix, "key": issued.value}
 
 
-def issued_words(answer: Mapping[str, str]) -> str:
-    return f"id: {answer['id']}\nkey: {answer['key']}\nKeep the key now: it is not shown again."
+def render_issued_key(result: Mapping[str, str]) -> str:
+    return f"id: {result['id']}\nkey: {result['key']}\nKeep the key now: it is not shown again."

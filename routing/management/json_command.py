@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=models.Model)
 
 
-class Problems(CommandError):  # noqa: N818 -- they are the lines, and the error
+class InputProblems(CommandError):  # noqa: N818 -- they are the lines, and the error
     """One for each problem of something that was read as a whole: a line each for people, with --json all in one."""
 
     def __init__(self, lines: list[str]) -> None:
@@ -34,21 +34,21 @@ class Problems(CommandError):  # noqa: N818 -- they are the lines, and the error
         self.lines = lines
 
 
-class Found(CommandError):  # noqa: N818 -- it is no error of the command's
+class ReportedProblems(CommandError):  # noqa: N818 -- it is no error of the command's
     """The answer is there and goes to stdout, but says that something is wrong: one line of that on stderr."""
 
-    def __init__(self, line: str, *, answer: Mapping[str, Any]) -> None:
+    def __init__(self, line: str, *, result: Mapping[str, Any]) -> None:
         super().__init__(line)
-        self.answer = answer
+        self.result = result
 
 
-class AnsweringCommand(BaseCommand):
+class JsonCommand(BaseCommand):
     """A subclass gives `answer()`: its mapping is the line of --json, and `told()` says it to people.
 
     `answer` raises CommandError with one sentence, Found where there is an answer as well.
     """
 
-    shows_once = False
+    is_shown_once = False
     """The answer can be had this once: where it cannot be written, nothing is done."""
 
     # The checks print many lines; what they would find, the use case finds in its own words.
@@ -63,9 +63,9 @@ class AnsweringCommand(BaseCommand):
 
     def run_from_argv(self, argv: list[str]) -> None:
         try:
-            super().run_from_argv([*argv[:2], *map(_as_utf8, argv[2:])])
+            super().run_from_argv([*argv[:2], *map(_decode_utf8, argv[2:])])
         except CommandError as error:
-            self._leave(error)
+            self._exit_with_error(error)
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:
@@ -73,39 +73,39 @@ class AnsweringCommand(BaseCommand):
         except CommandError as error:
             if not getattr(self, "_called_from_command_line", False):
                 raise
-            self._leave(error)
+            self._exit_with_error(error)
 
     def handle(self, *args: Any, **options: Any) -> None:  # noqa: ARG002 -- Django's signature
         try:
-            with transaction.atomic() if self.shows_once else contextlib.nullcontext():
-                self._say(self.answer(options), as_json=options["json"])
+            with transaction.atomic() if self.is_shown_once else contextlib.nullcontext():
+                self._write_result(self.result(options), as_json=options["json"])
         except (DatabaseError, InterfaceError) as error:
             raise CommandError(f"the database refused: {str(error).partition(chr(10))[0]}") from error
-        except Found as found:
-            self._say(found.answer, as_json=options["json"])
+        except ReportedProblems as found:
+            self._write_result(found.result, as_json=options["json"])
             raise
-        except Problems as problems:
+        except InputProblems as problems:
             if options["json"]:
                 raise CommandError("; ".join(problems.lines)) from problems
             raise
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         raise NotImplementedError
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        return "\n".join(f"{name}: {value}" for name, value in answer.items())
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        return "\n".join(f"{name}: {value}" for name, value in result.items())
 
-    def _say(self, answer: Mapping[str, Any], *, as_json: bool) -> None:
-        problem = write_line(self.stdout, json.dumps(answer) if as_json else self.told(answer))
+    def _write_result(self, result: Mapping[str, Any], *, as_json: bool) -> None:
+        problem = write_line(self.stdout, json.dumps(result) if as_json else self.render_text(result))
         if problem is None:
             return
-        if self.shows_once:
+        if self.is_shown_once:
             raise CommandError(f"nothing was done: the answer could not be written: {problem.strerror}")
         if not isinstance(problem, BrokenPipeError):  # a reader that has read enough
             write_line(self.stderr, f"done, but the answer could not be written: {problem.strerror}")
 
-    def _leave(self, error: CommandError) -> NoReturn:
-        lines = error.lines if isinstance(error, Problems) else [str(error)]
+    def _exit_with_error(self, error: CommandError) -> NoReturn:
+        lines = error.lines if isinstance(error, InputProblems) else [str(error)]
         for line in lines:
             write_line(self.stderr, " ".join(line.split()))
         sys.exit(1)
@@ -116,16 +116,16 @@ def path_argument(text: str) -> Path:
     return Path(os.fsdecode(text.encode(errors="surrogateescape")))
 
 
-def _as_utf8(argument: str) -> str:
+def _decode_utf8(argument: str) -> str:
     """Names are stored as UTF-8, whatever the terminal's encoding is said to be."""
     return os.fsencode(argument).decode(errors="surrogateescape")
 
 
-def named(model: type[M], name: str, *, field: str = "name") -> M:
+def row_by_name(model: type[M], name: str, *, field: str = "name") -> M:
     """The row of this name, as a command's argument gives it. Raises CommandError."""
     row = (
         None
-        if "\x00" in name or not _is_text(name)
+        if "\x00" in name or not _is_valid_unicode(name)
         else model._default_manager.filter(**{field: name}).first()
     )
     if row is None:
@@ -133,12 +133,12 @@ def named(model: type[M], name: str, *, field: str = "name") -> M:
     return row
 
 
-def _is_text(name: str) -> bool:
+def _is_valid_unicode(name: str) -> bool:
     """And not bytes of another encoding than UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
-def key_id(text: str) -> uuid.UUID:
+def parse_key_id(text: str) -> uuid.UUID:
     """Raises CommandError."""
     try:
         return uuid.UUID(text)

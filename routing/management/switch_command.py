@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from routing.credentials.relay_keys import RelayKeyError
-from routing.management.json_command import AnsweringCommand, key_id
+from routing.management.json_command import JsonCommand, parse_key_id
 
 if TYPE_CHECKING:
     import uuid
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
-class SwitchingCommand(AnsweringCommand):
+class KeySwitchCommand(JsonCommand):
     """A subclass gives `switch()`, which raises KeyRefused, and `done`, the word for what it did."""
 
-    done = ""
+    resulting_state = ""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="ID")
@@ -27,13 +27,13 @@ class SwitchingCommand(AnsweringCommand):
     def switch(self, identifier: uuid.UUID) -> None:
         raise NotImplementedError
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        identifier = key_id(options["id"])
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        identifier = parse_key_id(options["id"])
         try:
             self.switch(identifier)
         except RelayKeyError as refused:
             raise CommandError(str(refused)) from refused
         return {"id": str(identifier)}
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        return f"key {answer['id']} is {self.done}"
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        return f"key {result['id']} is {self.resulting_state}"

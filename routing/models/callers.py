@@ -8,7 +8,7 @@ from django.contrib.auth.models import AbstractUser
 from django.db import models
 
 from relaybatch.ids import uuid7
-from routing.models.named import Named
+from routing.models.named import NamedModel
 
 if TYPE_CHECKING:
     from django.db.models.deletion import Collector
@@ -30,11 +30,11 @@ def protect_keys_that_may_call(
 protect_keys_that_may_call.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
-class Team(Named):
+class Team(NamedModel):
     pass
 
 
-class Project(Named):
+class Project(NamedModel):
     """`included_nanos`: what the project may use in a calendar month (UTC), in nano-units; null = no limit.
 
     `unpriced_closes`: the first call of a month that has no price ends that allowance until the next.
@@ -47,7 +47,7 @@ class Project(Named):
     unpriced_closes = models.BooleanField(default=False, db_default=False)
 
 
-class ServiceAccount(Named):
+class ServiceAccount(NamedModel):
     project = models.ForeignKey(Project, on_delete=models.PROTECT, related_name="service_accounts")
     policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
 

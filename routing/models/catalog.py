@@ -7,14 +7,14 @@ from django.db import models
 from django.db.models.functions import Lower
 
 from relaybatch.ids import uuid7
-from routing.models.named import Named
+from routing.models.named import NamedModel
 
 NAME_WITHOUT_SEPARATORS = models.Q(name__regex=r"^[^/@]+$")
 
 _SECRETS = ("env_name", "file_path", "secret_encrypted")
 
 
-def _only(source: str | None, *, of: tuple[str, ...] = ("text", *_SECRETS)) -> models.Q:
+def _only_source(source: str | None, *, of: tuple[str, ...] = ("text", *_SECRETS)) -> models.Q:
     """That one of the columns says where a value is, and no other."""
     empty = {
         name: models.Q(**({f"{name}__isnull": True} if name == "secret_encrypted" else {name: ""}))
@@ -38,12 +38,12 @@ class Meter(models.TextChoices):
     CACHE_WRITE_1H = "cache_write_1h"
 
 
-class Provider(Named):
-    class Meta(Named.Meta):
+class Provider(NamedModel):
+    class Meta(NamedModel.Meta):
         constraints = [models.CheckConstraint(condition=NAME_WITHOUT_SEPARATORS, name="provider_name_form")]
 
 
-class Host(Named):
+class Host(NamedModel):
     """An upstream. `base_url`: as routing/upstream/url.py takes it. `query`: names to texts, behind each URL.
 
     `auth`: one of AUTH_WORDS, the name of another header, or empty for what the binding's adapter says.
@@ -55,7 +55,7 @@ class Host(Named):
     auth = models.CharField(max_length=200, default="", db_default="", blank=True)
     stream_usage = models.BooleanField(default=True, db_default=True)
 
-    class Meta(Named.Meta):
+    class Meta(NamedModel.Meta):
         constraints = [models.CheckConstraint(condition=NAME_WITHOUT_SEPARATORS, name="host_name_form")]
 
 
@@ -74,7 +74,10 @@ class HostHeader(models.Model):
         constraints = [
             models.UniqueConstraint(Lower("name"), "host", name="host_header_once"),
             models.CheckConstraint(
-                condition=_only("text") | _only("env_name") | _only("file_path") | _only("secret_encrypted"),
+                condition=_only_source("text")
+                | _only_source("env_name")
+                | _only_source("file_path")
+                | _only_source("secret_encrypted"),
                 name="host_header_has_one_source",
             ),
         ]
@@ -83,7 +86,7 @@ class HostHeader(models.Model):
         return self.name
 
 
-class HostKey(Named):
+class HostKey(NamedModel):
     """Our key at an upstream. The secret is in an environment variable, in a file or stored encrypted; never in two
     of them, and in none for a host whose `auth` is `none`."""
 
@@ -93,25 +96,25 @@ class HostKey(Named):
     secret_encrypted = models.BinaryField(null=True, editable=False)
     rate_limit = models.ForeignKey("RateLimit", on_delete=models.PROTECT, null=True, blank=True)
 
-    class Meta(Named.Meta):
+    class Meta(NamedModel.Meta):
         constraints = [
             models.CheckConstraint(
-                condition=_only("env_name", of=_SECRETS)
-                | _only("file_path", of=_SECRETS)
-                | _only("secret_encrypted", of=_SECRETS)
-                | _only(None, of=_SECRETS),
+                condition=_only_source("env_name", of=_SECRETS)
+                | _only_source("file_path", of=_SECRETS)
+                | _only_source("secret_encrypted", of=_SECRETS)
+                | _only_source(None, of=_SECRETS),
                 name="host_key_has_one_source_at_most",
             )
         ]
 
 
-class Pricing(Named):
+class Pricing(NamedModel):
     """Prices by meter. `version` rises with each change; events keep the version they were priced at."""
 
     currency = models.CharField(max_length=3)
     version = models.PositiveIntegerField(default=1)
 
-    class Meta(Named.Meta):
+    class Meta(NamedModel.Meta):
         verbose_name_plural = "pricing"
 
 
@@ -139,7 +142,7 @@ class Rate(models.Model):
         return f"{self.meter} above {self.above_tokens}"
 
 
-class Model(Named):
+class Model(NamedModel):
     """A model that callers can name. Its name is unique over all providers, any text of 1-300 characters."""
 
     name = models.CharField(max_length=300, unique=True)

@@ -7,7 +7,7 @@ from django.db import models
 from relaybatch.ids import uuid7
 
 
-class Named(models.Model):
+class NamedModel(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     name = models.CharField(max_length=200, unique=True)
     enabled = models.BooleanField(default=True)

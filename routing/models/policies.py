@@ -7,10 +7,10 @@ from django.core.validators import MinValueValidator
 from django.db import models
 
 from routing.models.catalog import HostKey
-from routing.models.named import Named
+from routing.models.named import NamedModel
 
 
-class RateLimit(Named):
+class RateLimit(NamedModel):
     pass
 
 
@@ -43,7 +43,7 @@ class RateLimitRule(models.Model):
         return f"{self.meter} {self.amount}"
 
 
-class Policy(Named):
+class Policy(NamedModel):
     """What its keys may call. `models`: grants, empty = all that the policy's host keys reach."""
 
     class Selection(models.TextChoices):
@@ -56,7 +56,7 @@ class Policy(Named):
     key_selection = models.CharField(max_length=20, choices=Selection.choices, default=Selection.PRIORITIZED)
     rate_limit = models.ForeignKey(RateLimit, on_delete=models.PROTECT, null=True, blank=True)
 
-    class Meta(Named.Meta):
+    class Meta(NamedModel.Meta):
         verbose_name_plural = "policies"
 
 

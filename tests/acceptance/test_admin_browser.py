@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.models import User
-from tests.support.rows.admin_rows import ANSWER, make_world
+from tests.support.rows.admin_rows import ANSWER, make_admin_rows
 from tests.support.servers.browser import INSTALLED, browser
 from tests.support.servers.deployment import wait_until
 from tests.support.servers.web import web_process
@@ -34,7 +34,7 @@ def artefacts(tmp_path: Path) -> Path:
 
 
 def test_an_operator_looks_at_batches_an_item_and_usage(tmp_path: Path, artefacts: Path) -> None:
-    world = make_world()
+    world = make_admin_rows()
     User.objects.create_superuser(username="owner", password="a long password")
     with web_process(tmp_path) as web, browser(tmp_path) as chromium:
         log_in(chromium, web.origin)

@@ -38,7 +38,7 @@ class Chart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class TimeSpan:
     """The time drawn: from `start` to `end`, in steps."""
 
     start: datetime
@@ -46,24 +46,24 @@ class Span:
     step: timedelta
 
 
-def chart(
+def build_chart(
     title: str,
     points: Sequence[dict[str, Any]],
     *,
-    span: Span,
+    span: TimeSpan,
     value: Callable[[dict[str, Any]], int],
-    shown: Callable[[int], str],
-    marked: Callable[[dict[str, Any]], int] = lambda _: 0,
+    format_value: Callable[[int], str],
+    highlighted: Callable[[dict[str, Any]], int] = lambda _: 0,
 ) -> Chart:
     """`points`: with the `bucket` of time that each stands for, and none where nothing happened."""
     most = max((value(point) for point in points), default=0)
     return Chart(
         title=title,
-        most=shown(most),
+        most=format_value(most),
         start=span.start,
         end=span.end,
         bars=tuple(
-            _bar(point, span=span, share=_share(value(point), most), low=_share(marked(point), most))
+            _bar(point, span=span, share=_share(value(point), most), low=_share(highlighted(point), most))
             for point in points
         ),
     )
@@ -73,7 +73,7 @@ def _share(value: int, most: int) -> float:
     return value / most if most else 0.0
 
 
-def _bar(point: dict[str, Any], *, span: Span, share: float, low: float) -> Bar:
+def _bar(point: dict[str, Any], *, span: TimeSpan, share: float, low: float) -> Bar:
     at: datetime = point["bucket"]
     slot = WIDTH * (span.step / (span.end - span.start))
     left = WIDTH * ((at - span.start) / (span.end - span.start))

@@ -12,10 +12,10 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 
 from relaybatch.admin.cells import two_lines
-from relaybatch.admin.large_lists import LargeChangeList, LargeListPage, UnreadChangeList
+from relaybatch.admin.large_lists import FilterOnlyChangeList, LargeChangeList, LargeListAdmin
 from routing.money import format_amount
-from usage.admin.filters import FILTERS, chosen_window
-from usage.admin.report import report
+from usage.admin.filters import FILTERS, selected_window
+from usage.admin.report import build_report
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _COLUMNS = (
 
 
 @admin.register(UsageEvent)
-class UsageEventPage(LargeListPage):
+class UsageEventAdmin(LargeListAdmin):
     change_list_template = "admin/usage/usageevent/change_list.html"
     list_display = (
         *("at_shown", "shown_model", "status", "error_kind", "tokens", "cost", "duration", "project"),
@@ -52,7 +52,7 @@ class UsageEventPage(LargeListPage):
 
     def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
         asked = request.resolver_match.url_name if request.resolver_match else ""
-        return UnreadChangeList if asked == "usage_usageevent_totals" else LargeChangeList
+        return FilterOnlyChangeList if asked == "usage_usageevent_totals" else LargeChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         totals = f"{reverse('admin:usage_usageevent_totals')}?{request.GET.urlencode()}"
@@ -71,12 +71,12 @@ class UsageEventPage(LargeListPage):
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Totals",
-            "report": report(chosen, chosen_window(request)),
+            "report": build_report(chosen, selected_window(request)),
             "is_fragment": request.headers.get("X-Requested-With") == "fetch",
         }
         return TemplateResponse(request, "admin/usage/usageevent/totals.html", context)
 
-    def shows_all(self, request: HttpRequest) -> bool:
+    def is_unfiltered(self, request: HttpRequest) -> bool:
         return False
 
     @admin.display(description="at (UTC)")

@@ -40,11 +40,11 @@ WINDOWS = {
         Window("365d", "Last 365 days", timedelta(days=365), "1d"),
     )
 }
-USUAL = "24h"
+DEFAULT_WINDOW = "24h"
 
 
-def chosen_window(request: HttpRequest) -> Window:
-    return WINDOWS.get(request.GET.get(SinceFilter.parameter_name, ""), WINDOWS[USUAL])
+def selected_window(request: HttpRequest) -> Window:
+    return WINDOWS.get(request.GET.get(SinceFilter.parameter_name, ""), WINDOWS[DEFAULT_WINDOW])
 
 
 class SinceFilter(SimpleListFilter):
@@ -55,13 +55,13 @@ class SinceFilter(SimpleListFilter):
         return [(window.name, window.words) for window in WINDOWS.values()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
-        return queryset.filter(at__gte=timezone.now() - chosen_window(request).length)
+        return queryset.filter(at__gte=timezone.now() - selected_window(request).length)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Without Django's `All`."""
         for name, words in self.lookup_choices:
             yield {
-                "selected": (self.value() or USUAL) == name,
+                "selected": (self.value() or DEFAULT_WINDOW) == name,
                 "query_string": changelist.get_query_string({self.parameter_name: name}),
                 "display": words,
             }
@@ -78,15 +78,15 @@ class StatusFilter(ChoiceFilter):
     parameter_name = "status_class"
     options = tuple(STATUS_CLASSES)
 
-    def words(self, option: str) -> str:
+    def label(self, option: str) -> str:
         return "none answered" if option == "0xx" else option
 
-    def narrowed(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
+    def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         first = STATUS_CLASSES[value] * 100
         return rows.filter(status__range=(first, first + 99))
 
 
-def exactly(column: str, title: str, hint: str = "exact name") -> type[TextFilter]:
+def exact_filter(column: str, title: str, hint: str = "exact name") -> type[TextFilter]:
     """A filter of a column's exact text."""
     return type(
         f"{column.title()}Filter",
@@ -99,10 +99,10 @@ FILTERS = (
     SinceFilter,
     StatusFilter,
     SourceFilter,
-    exactly("model", "model"),
-    exactly("host", "host"),
-    exactly("project", "project"),
-    exactly("policy", "policy"),
-    exactly("error_kind", "error code", "as rate_limited"),
-    exactly("public_batch_id", "batch", "its id"),
+    exact_filter("model", "model"),
+    exact_filter("host", "host"),
+    exact_filter("project", "project"),
+    exact_filter("policy", "policy"),
+    exact_filter("error_kind", "error code", "as rate_limited"),
+    exact_filter("public_batch_id", "batch", "its id"),
 )

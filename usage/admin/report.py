@@ -9,7 +9,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from routing.money import format_amount
-from usage.admin.charts import Chart, Span, chart
+from usage.admin.charts import Chart, TimeSpan, build_chart
 from usage.queries import INTERVALS, MAX_POINTS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Report:
     charts: tuple[Chart, ...]
 
 
-def report(events: UsageEventQuerySet, window: Window) -> Report:
+def build_report(events: UsageEventQuerySet, window: Window) -> Report:
     """Of events that have been narrowed to the window already."""
     points = events.totals_by_interval((), interval=window.interval, limit=MAX_POINTS, durations=False)
     return Report(window=window, figures=_figures(points), charts=_charts(points, window))
@@ -50,21 +50,21 @@ def _figures(points: list[dict[str, Any]]) -> dict[str, str]:
 
 def _charts(points: list[dict[str, Any]], window: Window) -> tuple[Chart, ...]:
     now = timezone.now()
-    span = Span(start=now - window.length, end=now, step=INTERVALS[window.interval][0])
+    span = TimeSpan(start=now - window.length, end=now, step=INTERVALS[window.interval][0])
     return (
-        chart(
+        build_chart(
             "Requests",
             points,
             span=span,
             value=lambda point: int(point["requests"]),
-            marked=lambda point: int(point["errors"]),
-            shown=lambda most: f"{most:,}",
+            highlighted=lambda point: int(point["errors"]),
+            format_value=lambda most: f"{most:,}",
         ),
-        chart(
+        build_chart(
             f"Cost in {settings.RELAY_CURRENCY}",
             points,
             span=span,
             value=lambda point: int(point["cost"] or 0),
-            shown=format_amount,
+            format_value=format_amount,
         ),
     )

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 from relaybatch.output import write_line
 from routing.catalog.apply import apply_catalog
 from routing.catalog.changes import Change
-from routing.catalog.problems import CatalogRefused
-from routing.management.json_command import AnsweringCommand, Problems, path_argument
+from routing.catalog.problems import CatalogRejected
+from routing.management.json_command import InputProblems, JsonCommand, path_argument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from routing.catalog.problems import Problem
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Makes the catalog what a YAML file (or a .json file) says, and prints a line for each change."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -25,12 +25,12 @@ class Command(AnsweringCommand):
         parser.add_argument("--dry-run", action="store_true", help="print the changes, and make none")
         parser.add_argument("--prune", action="store_true", help="delete rows that the file does not hold")
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         path, dry_run = options["file"], options["dry_run"]
         try:
             changes = apply_catalog(path, dry_run=dry_run, prune=options["prune"], warn=self._warn)
-        except CatalogRefused as refused:
-            raise Problems([_words(path, problem) for problem in refused.problems]) from refused
+        except CatalogRejected as refused:
+            raise InputProblems([_format_problem(path, problem) for problem in refused.problems]) from refused
         return {
             "dry_run": dry_run,
             "changes": [
@@ -43,12 +43,12 @@ class Command(AnsweringCommand):
         # Before the answer, and after the change: where it cannot be written, it ends nothing.
         write_line(self.stderr, f"warning: {words}")
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in answer["changes"]]
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in result["changes"]]
         if not lines:
             return "nothing to change"
-        return "\n".join([*lines, "dry run: nothing was changed"] if answer["dry_run"] else lines)
+        return "\n".join([*lines, "dry run: nothing was changed"] if result["dry_run"] else lines)
 
 
-def _words(path: Path, problem: Problem) -> str:
-    return f"{path}:{problem.line}: {problem.words}" if problem.line else f"{path}: {problem.words}"
+def _format_problem(path: Path, problem: Problem) -> str:
+    return f"{path}:{problem.line}: {problem.message}" if problem.line else f"{path}: {problem.message}"

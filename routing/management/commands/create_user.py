@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from django.core.management.base import CommandError
 
 from routing.credentials.users import UserCreationError, create_user
-from routing.management.json_command import AnsweringCommand, named
+from routing.management.json_command import JsonCommand, row_by_name
 from routing.models import Policy, Project
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Makes a user who may call; without a password, until an admin sets one."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -22,13 +22,13 @@ class Command(AnsweringCommand):
         parser.add_argument("--project", metavar="P", required=True)
         parser.add_argument("--policy", metavar="Q", required=True)
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        project, policy = named(Project, options["project"]), named(Policy, options["policy"])
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        project, policy = row_by_name(Project, options["project"]), row_by_name(Policy, options["policy"])
         try:
             user = create_user(name=options["name"], project=project, policy=policy)
         except UserCreationError as refused:
             raise CommandError(str(refused)) from refused
         return {"id": str(user.pk)}
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        return f"user {answer['id']} is created; set a password in the admin if they should log in"
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        return f"user {result['id']} is created; set a password in the admin if they should log in"

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 from relaybatch.db.clock import database_now
 from routing.credentials.tokens import DEFAULT_TTL_SECONDS, TokenDenied, mint_token
 from routing.durations import parse_duration
-from routing.management.json_command import AnsweringCommand, named
+from routing.management.json_command import JsonCommand, row_by_name
 from routing.models import Project, User
 from routing.secrets.encryption import SecretError
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Makes an inference token of a user and shows it, this once."
-    shows_once = True
+    is_shown_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--user", metavar="NAME", required=True)
         parser.add_argument("--project", metavar="P", help="any project; else the user's own")
         parser.add_argument("--ttl", metavar="SPAN", help="as 30m or 12h, 24h at most; else 1h")
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        user = named(User, options["user"], field="username")
-        project = None if options["project"] is None else named(Project, options["project"])
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
+        user = row_by_name(User, options["user"], field="username")
+        project = None if options["project"] is None else row_by_name(Project, options["project"])
         try:
             minted = mint_token(
                 user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=database_now()
@@ -37,8 +37,8 @@ class Command(AnsweringCommand):
             raise CommandError(str(refused)) from refused
         return minted.as_json()
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        return f"{super().told(answer)}\nKeep the token now: it is not shown again."
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        return f"{super().render_text(result)}\nKeep the token now: it is not shown again."
 
 
 def _ttl_seconds(span: str | None) -> int:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management.base import CommandError
 
-from routing.management.json_command import AnsweringCommand
+from routing.management.json_command import JsonCommand
 from routing.secrets.encryption import SecretError
 from routing.secrets.reencrypt import reencrypt_all
 
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = (
         "Moves every stored secret to the newest key of RELAY_MASTER_KEY. Safe to repeat, and while all runs."
     )
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:
             moved = reencrypt_all()
         except SecretError as error:

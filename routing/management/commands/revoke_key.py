@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 from relaybatch.db.clock import database_now
 from routing.credentials.relay_keys import revoke_key
-from routing.management.switch_command import SwitchingCommand
+from routing.management.switch_command import KeySwitchCommand
 
 if TYPE_CHECKING:
     import uuid
 
 
-class Command(SwitchingCommand):
+class Command(KeySwitchCommand):
     help = "Stops a relay key for good."
-    done = "revoked"
+    resulting_state = "revoked"
 
     def switch(self, identifier: uuid.UUID) -> None:
         revoke_key(key_id=identifier, now=database_now())

@@ -7,7 +7,7 @@ from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
 from routing.credentials.tokens import revoke_all_tokens, revoke_token
-from routing.management.json_command import AnsweringCommand, named
+from routing.management.json_command import JsonCommand, row_by_name
 from routing.models import User
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Stops one inference token, or all of a user's, for good; says how many were in use."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -24,10 +24,12 @@ class Command(AnsweringCommand):
         which.add_argument("--user", metavar="NAME")
         which.add_argument("--jti", metavar="J")
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         now = database_now()
         if options["user"] is not None:
-            return {"revoked": revoke_all_tokens(named(User, options["user"], field="username"), now=now)}
+            return {
+                "revoked": revoke_all_tokens(row_by_name(User, options["user"], field="username"), now=now)
+            }
         return {"revoked": revoke_token(jti=_jti(options["jti"]), now=now)}
 
 

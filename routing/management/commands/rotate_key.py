@@ -6,8 +6,8 @@ from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
 from routing.credentials.relay_keys import MAX_GRACE_SECONDS, RelayKeyError, rotate_key
-from routing.management.issued_key import issued_answer, issued_words
-from routing.management.json_command import AnsweringCommand, key_id
+from routing.management.issued_key import issued_key_result, render_issued_key
+from routing.management.json_command import JsonCommand, parse_key_id
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,24 +15,24 @@ if TYPE_CHECKING:
     from django.core.management.base import CommandParser
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Gives a relay key a new value and shows it, this once. The value before works on for the grace period."
-    shows_once = True
+    is_shown_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="ID")
         parser.add_argument("--grace-seconds", metavar="N", type=int, default=0)
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         grace = options["grace_seconds"]
         if not 0 <= grace <= MAX_GRACE_SECONDS:
             raise CommandError(f"--grace-seconds: expected 0 to {MAX_GRACE_SECONDS}")
         try:
-            return issued_answer(
-                rotate_key(key_id=key_id(options["id"]), grace_seconds=grace, now=database_now())
+            return issued_key_result(
+                rotate_key(key_id=parse_key_id(options["id"]), grace_seconds=grace, now=database_now())
             )
         except RelayKeyError as refused:
             raise CommandError(str(refused)) from refused
 
-    def told(self, answer: Mapping[str, Any]) -> str:
-        return issued_words(answer)
+    def render_text(self, result: Mapping[str, Any]) -> str:
+        return render_issued_key(result)

@@ -6,19 +6,19 @@ from django.core.management.base import CommandError
 
 from relaybatch.db.clock import database_now
 from routing.credentials.signing_keys import rotate_signing_key
-from routing.management.json_command import AnsweringCommand
+from routing.management.json_command import JsonCommand
 from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = (
         "Signs inference tokens with a new key from now on. Tokens that exist stay valid until they expire."
     )
 
-    def answer(self, options: dict[str, Any]) -> Mapping[str, Any]:
+    def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:
             return {"created": 1, "retired": rotate_signing_key(now=database_now())}
         except SecretError as error:

@@ -13,10 +13,18 @@ from django.urls import reverse
 from django.utils import timezone
 
 from batches.models import Batch, BatchItem
-from relaybatch.admin.large_lists import COUNTED_MOST, LargePaginator
+from relaybatch.admin.large_lists import MAX_COUNTED_ROWS, LargePaginator
 from routing.credentials.relay_keys import rotate_key
 from routing.models import User
-from tests.support.rows.admin_rows import ANSWER, PROMPT, UPSTREAM_ERROR, logged_in, make_world, owner, viewer
+from tests.support.rows.admin_rows import (
+    ANSWER,
+    PROMPT,
+    UPSTREAM_ERROR,
+    logged_in_client,
+    make_admin_rows,
+    owner_client,
+    viewer_client,
+)
 from tests.support.rows.submissions import chat_body, submit
 
 if TYPE_CHECKING:
@@ -31,7 +39,7 @@ ITEMS = "/admin/batches/batchitem/"
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 def page(client: Client, url: str, query: dict[str, Any] | None = None) -> str:
@@ -50,7 +58,7 @@ def cancel_url(batch: Batch) -> str:
 
 
 def test_the_list_says_how_far_whose_and_how_dear(world: SimpleNamespace) -> None:
-    html = page(owner(), BATCHES)
+    html = page(owner_client(), BATCHES)
     assert "1 completed, 1 discarded" in html
     assert "3 available" in html
     assert f"{world.relay_key.prefix}… {world.service_account.name}" in html
@@ -62,7 +70,7 @@ def test_the_list_says_how_far_whose_and_how_dear(world: SimpleNamespace) -> Non
 def test_the_list_needs_as_many_queries_for_many_batches_as_for_few(
     world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    client = owner()
+    client = owner_client()
     for _ in range(20):
         submit(world, chat_body())
     with django_assert_max_num_queries(13):
@@ -73,13 +81,13 @@ def test_the_list_needs_as_many_queries_for_many_batches_as_for_few(
 def test_a_batch_needs_few_queries_however_many_items(
     world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries, batch: str
 ) -> None:
-    client = owner()
+    client = owner_client()
     with django_assert_max_num_queries(14):
         page(client, f"{BATCHES}{getattr(world, batch).id}/change/")
 
 
 def test_batches_are_narrowed_by_state_dialect_owner_and_project(world: SimpleNamespace) -> None:
-    client, opened, ended = owner(), str(world.open_batch.id), str(world.ended_batch.id)
+    client, opened, ended = owner_client(), str(world.open_batch.id), str(world.ended_batch.id)
     assert listed(client, state="in_progress") == {opened}
     assert listed(client, state="ended") == {ended}
     assert listed(client, state="canceling") == set()
@@ -93,7 +101,7 @@ def test_batches_are_narrowed_by_state_dialect_owner_and_project(world: SimpleNa
 
 
 def test_batches_are_found_by_their_id_and_by_whose_they_are(world: SimpleNamespace) -> None:
-    client, opened, ended = owner(), str(world.open_batch.id), str(world.ended_batch.id)
+    client, opened, ended = owner_client(), str(world.open_batch.id), str(world.ended_batch.id)
     assert listed(client, q=opened) == {opened}
     assert listed(client, q=f"batch_{world.ended_batch.id.hex}") == {ended}
     assert listed(client, q=world.service_account.name) == {opened, ended}
@@ -101,7 +109,7 @@ def test_batches_are_found_by_their_id_and_by_whose_they_are(world: SimpleNamesp
 
 
 def test_an_owner_whose_key_was_rotated_or_deleted_still_has_a_name(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     rotate_key(key_id=world.relay_key.id, now=timezone.now())
     assert f"{world.service_account.name}, before a rotation" in page(client, BATCHES)
     world.relay_key.delete()
@@ -110,7 +118,7 @@ def test_an_owner_whose_key_was_rotated_or_deleted_still_has_a_name(world: Simpl
 
 def test_items_come_by_the_hundred_and_from_any_index(world: SimpleNamespace) -> None:
     batch = submit(world, *[chat_body()] * 250)
-    client, url = owner(), f"{BATCHES}{batch.id}/change/"
+    client, url = owner_client(), f"{BATCHES}{batch.id}/change/"
     first = client.get(url).context["items"]
     assert [item.idx for item in first.items] == list(range(100))
     assert first.more == "item_state=&from_idx=100"
@@ -120,7 +128,7 @@ def test_items_come_by_the_hundred_and_from_any_index(world: SimpleNamespace) ->
 
 
 def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: SimpleNamespace) -> None:
-    client, item = owner(), world.items[1]
+    client, item = owner_client(), world.items[1]
     BatchItem.objects.filter(id=item.id).update(attempt=4100, excused=3700)
     of_batch = page(client, f"{BATCHES}{world.ended_batch.id}/change/")
     assert "<th>Attempt</th><th>Excused</th>" in of_batch
@@ -133,13 +141,13 @@ def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: Simpl
 
 def test_items_are_narrowed_by_state(world: SimpleNamespace) -> None:
     url = f"{BATCHES}{world.ended_batch.id}/change/"
-    shown = owner().get(url, {"item_state": "discarded"})
+    shown = owner_client().get(url, {"item_state": "discarded"})
     assert [item.idx for item in shown.context["items"].items] == [1]
     assert "batch item: upstream status 400" in shown.content.decode()
 
 
 def test_a_batch_is_cancelled_after_a_question(world: SimpleNamespace) -> None:
-    client, url = owner(), cancel_url(world.open_batch)
+    client, url = owner_client(), cancel_url(world.open_batch)
     assert "3 available" in page(client, url)
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
     assert client.post(url).status_code == 302
@@ -149,7 +157,7 @@ def test_a_batch_is_cancelled_after_a_question(world: SimpleNamespace) -> None:
 
 
 def test_selected_batches_are_cancelled_after_a_question(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     chosen = {"action": "cancel_selected", "_selected_action": [str(world.open_batch.id)]}
     assert "Yes, cancel" in client.post(BATCHES, chosen).content.decode()
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
@@ -164,14 +172,14 @@ def test_selected_batches_are_cancelled_after_a_question(world: SimpleNamespace)
 def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, deed: str, batch: str, words: str) -> None:
     chosen = getattr(world, batch)
     url = {"cancel": cancel_url, "retry": retry_url}[deed](chosen)
-    client = viewer()
+    client = viewer_client()
     assert client.get(url).status_code == 403
     assert client.post(url).status_code == 403
     by_action = {"action": f"{deed}_selected", "_selected_action": [str(chosen.id)], "confirmed": "yes"}
     client.post(BATCHES, by_action)
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
     assert Batch.objects.count() == 2
-    assert words in page(owner(), f"{BATCHES}{chosen.id}/change/")
+    assert words in page(owner_client(), f"{BATCHES}{chosen.id}/change/")
     assert words not in page(client, f"{BATCHES}{chosen.id}/change/")
 
 
@@ -179,7 +187,7 @@ def test_who_may_change_batches_may_cancel_them(world: SimpleNamespace) -> None:
     user = User.objects.create_user(username="operator", is_staff=True)
     wanted = ("view_batch", "change_batch")
     user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
-    assert logged_in(user).post(cancel_url(world.open_batch)).status_code == 302
+    assert logged_in_client(user).post(cancel_url(world.open_batch)).status_code == 302
     assert Batch.objects.get(id=world.open_batch.id).processing_status == "ended"
 
 
@@ -188,7 +196,7 @@ def retry_url(batch: Batch) -> str:
 
 
 def test_what_failed_is_retried_after_a_question_as_a_batch_of_its_owner(world: SimpleNamespace) -> None:
-    client, url = owner(), retry_url(world.ended_batch)
+    client, url = owner_client(), retry_url(world.ended_batch)
     assert "Retry failed items" in page(client, f"{BATCHES}{world.ended_batch.id}/change/")
     assert "1 completed, 1 discarded" in page(client, url)
     assert Batch.objects.count() == 2
@@ -205,7 +213,7 @@ def test_what_failed_is_retried_after_a_question_as_a_batch_of_its_owner(world: 
 
 
 def test_of_selected_batches_those_that_cannot_be_retried_are_named(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     chosen = {
         "action": "retry_selected",
         "_selected_action": [str(world.open_batch.id), str(world.ended_batch.id)],
@@ -219,7 +227,7 @@ def test_of_selected_batches_those_that_cannot_be_retried_are_named(world: Simpl
 
 def test_nothing_that_failed_is_said(world: SimpleNamespace) -> None:
     BatchItem.objects.filter(batch=world.ended_batch, idx=1).update(state="expired", error_code="expired")
-    html = owner().post(retry_url(world.ended_batch), follow=True).content.decode()
+    html = owner_client().post(retry_url(world.ended_batch), follow=True).content.decode()
     assert "No item of this batch failed" in html
     assert Batch.objects.count() == 2
 
@@ -228,7 +236,7 @@ def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
     world: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, logger="audit")
-    client = owner()
+    client = owner_client()
     html = page(client, f"{ITEMS}{world.items[0].id}/payloads/")
     assert PROMPT in html
     assert ANSWER in html
@@ -241,14 +249,14 @@ def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
 
 
 def test_payloads_need_a_permission_of_their_own(world: SimpleNamespace) -> None:
-    client, item = viewer(), world.items[0]
+    client, item = viewer_client(), world.items[0]
     assert client.get(f"{ITEMS}{item.id}/payloads/").status_code == 403
     assert client.get(f"{ITEMS}{item.id}/payloads/request/").status_code == 403
     user = User.objects.get(username="viewer")
     user.user_permissions.add(Permission.objects.get(codename="view_payload"))
-    assert logged_in(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 200
+    assert logged_in_client(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 200
     user.groups.clear()
-    assert logged_in(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 403
+    assert logged_in_client(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 403
 
 
 def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
@@ -257,7 +265,7 @@ def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
     caplog.set_level(logging.INFO, logger="audit")
     body = chat_body("a" * 100_000)
     item = BatchItem.objects.get(batch=submit(world, body))
-    client = owner()
+    client = owner_client()
     html = page(client, f"{ITEMS}{item.id}/payloads/")
     assert "The first 64.0\xa0KB of 97.7\xa0KB" in html
     assert len(html) < 90_000
@@ -273,7 +281,7 @@ def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
 
 
 def test_items_are_found_by_their_own_id_and_by_their_batchs(world: SimpleNamespace) -> None:
-    client, item = owner(), world.items[1]
+    client, item = owner_client(), world.items[1]
     found = client.get(ITEMS, {"q": str(item.id)}).context["cl"].result_list
     assert [row.id for row in found] == [item.id]
     found = client.get(ITEMS, {"q": str(item.batch_id)}).context["cl"].result_list
@@ -284,7 +292,7 @@ def test_the_list_of_items_reads_a_page_and_no_upstream_error(
     world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     submit(world, *[chat_body()] * 300)
-    client = owner()
+    client = owner_client()
     with django_assert_max_num_queries(7) as captured:
         page(client, ITEMS)
     assert not any("upstream_error" in query["sql"] for query in captured.captured_queries)
@@ -296,12 +304,12 @@ def test_rows_are_counted_up_to_a_bound(
     rows = BatchItem.objects.order_by("-id")
     with django_assert_num_queries(1) as captured:
         assert LargePaginator(rows, 100, whole_table=True).count == 5
-    assert f"LIMIT {COUNTED_MOST + 1}" in captured.captured_queries[0]["sql"]
+    assert f"LIMIT {MAX_COUNTED_ROWS + 1}" in captured.captured_queries[0]["sql"]
 
 
 def test_workers_say_whether_they_live_and_what_they_run(world: SimpleNamespace) -> None:
     BatchItem.objects.filter(batch=world.open_batch, idx=0).update(state="running", worker_id=world.worker.id)
-    html = page(owner(), "/admin/batches/worker/")
+    html = page(owner_client(), "/admin/batches/worker/")
     assert "here:4711" in html
     assert 'alt="True"' in html
     assert '<td class="field-running">1</td>' in html

@@ -11,7 +11,7 @@ from django.urls import reverse
 from routing.gate import breakers
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import call_of
-from tests.support.rows.admin_rows import owner, viewer
+from tests.support.rows.admin_rows import owner_client, viewer_client
 from tests.support.rows.catalog import make_catalog
 from tests.support.upstream import upstream_responses as answers
 
@@ -41,7 +41,7 @@ def states(catalog: SimpleNamespace) -> list[str]:
 def test_the_page_says_which_breakers_are_open_and_the_list_of_host_keys_leads_to_it(
     catalog: SimpleNamespace,
 ) -> None:
-    client = owner()
+    client = owner_client()
     assert PAGE in client.get(reverse("admin:routing_hostkey_changelist")).content.decode()
     page = client.get(PAGE).content.decode()
     assert all(host_key.name in page for host_key in catalog.host_keys)
@@ -53,14 +53,14 @@ def test_the_page_says_which_breakers_are_open_and_the_list_of_host_keys_leads_t
 
 
 def test_a_reset_closes_the_breaker_and_is_logged(catalog: SimpleNamespace) -> None:
-    answer = owner().post(PAGE, {"host_key": str(catalog.host_keys[0].id)}, follow=True)
+    answer = owner_client().post(PAGE, {"host_key": str(catalog.host_keys[0].id)}, follow=True)
     assert "is closed" in answer.content.decode()
     assert states(catalog) == ["closed", "closed"]
     assert LogEntry.objects.get().object_id == str(catalog.host_keys[0].id)
 
 
 def test_viewers_see_breakers_and_reset_none(catalog: SimpleNamespace) -> None:
-    client = viewer()
+    client = viewer_client()
     page = client.get(PAGE)
     assert page.status_code == 200
     assert ">Reset<" not in page.content.decode()
@@ -70,4 +70,4 @@ def test_viewers_see_breakers_and_reset_none(catalog: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("host_key", ["", "nothing", "00000000-0000-0000-0000-000000000000"])
 def test_what_is_no_host_key_is_not_found(catalog: SimpleNamespace, host_key: str) -> None:
-    assert owner().post(PAGE, {"host_key": host_key}).status_code == 404
+    assert owner_client().post(PAGE, {"host_key": host_key}).status_code == 404

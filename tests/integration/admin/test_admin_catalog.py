@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from routing.models import Alias, Binding, Host, Policy, Pricing, Project, Provider, Rate, RateLimitRule
-from tests.support.rows.admin_rows import make_world, owner
+from tests.support.rows.admin_rows import make_admin_rows, owner_client
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -21,12 +21,12 @@ FIELD = re.compile(r'<(?:input|select|textarea)[^>]* name="([^"]+)"')
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 @pytest.fixture
 def client() -> Client:
-    return owner()
+    return owner_client()
 
 
 def rows(prefix: str, *entries: dict[str, Any], stored: int = 0) -> dict[str, Any]:

@@ -9,11 +9,11 @@ import pytest
 from django.contrib.admin.models import LogEntry
 
 from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRefused
+from routing.catalog.problems import CatalogRejected
 from routing.models import Host, HostHeader, HostKey
 from routing.secrets.encryption import decrypt, encrypt
 from tests.integration.admin.test_admin_catalog import rows, save
-from tests.support.rows.admin_rows import make_world, owner, viewer
+from tests.support.rows.admin_rows import make_admin_rows, owner_client, viewer_client
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,12 +28,12 @@ PLANTED = "planted-header-secret"
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 @pytest.fixture
 def client() -> Client:
-    return owner()
+    return owner_client()
 
 
 def host(*headers: dict[str, Any], stored: int = 0, **fields: Any) -> dict[str, Any]:
@@ -134,7 +134,7 @@ def test_a_variable_takes_the_place_of_what_is_stored(client: Client, world: Sim
 
 def test_viewers_see_where_a_secret_is_and_not_what(world: SimpleNamespace) -> None:
     stored_header(world, secret_encrypted=encrypt(PLANTED.encode()))
-    html = page(viewer(), world.host)
+    html = page(viewer_client(), world.host)
     assert "X-Sealed" in html
     assert "stored, encrypted" in html
     assert PLANTED not in html
@@ -189,7 +189,7 @@ def test_a_query_that_the_page_could_not_give_back_is_refused_in_the_file(
     file = tmp_path / "catalog.json"
     for query in ({"a=b": "c"}, {" a": "c"}, {"a": "c "}):
         file.write_text(json.dumps({"hosts": [{"name": "new", "base_url": "https://x", "query": query}]}))
-        with pytest.raises(CatalogRefused, match="expected 1-1000 printable characters"):
+        with pytest.raises(CatalogRejected, match="expected 1-1000 printable characters"):
             apply_catalog(file)
 
 

@@ -15,7 +15,7 @@ from relaybatch.http.errors import Unauthenticated
 from routing.credentials.credential import authenticate
 from routing.models import HostKey, RelayKey
 from routing.secrets.encryption import host_key_secret
-from tests.support.rows.admin_rows import HOST_KEY_SECRET, make_world, owner, viewer
+from tests.support.rows.admin_rows import HOST_KEY_SECRET, make_admin_rows, owner_client, viewer_client
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -31,7 +31,7 @@ VALUE = re.compile(r"sk-rb-[A-Za-z0-9_-]{64}")
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 def add(client: Client, **fields: Any) -> Any:
@@ -48,7 +48,7 @@ def value_in(response: HttpResponse) -> str:
 
 
 def test_a_new_key_is_shown_once_and_works(world: SimpleNamespace, caplog: pytest.LogCaptureFixture) -> None:
-    client = owner()
+    client = owner_client()
     response = add(client, service_account=world.service_account.id)
     value = value_in(response)
     assert authenticate(value, now=timezone.now()).principal_id == str(world.service_account.id)
@@ -63,7 +63,7 @@ def test_a_new_key_is_shown_once_and_works(world: SimpleNamespace, caplog: pytes
 def test_a_key_can_be_given_its_own_policy_and_an_end(world: SimpleNamespace) -> None:
     tomorrow = timezone.now() + timedelta(days=1)
     add(
-        owner(),
+        owner_client(),
         service_account=world.service_account.id,
         policy=world.policy.id,
         expires_at_0=f"{tomorrow:%Y-%m-%d}",
@@ -77,7 +77,7 @@ def test_a_key_can_be_given_its_own_policy_and_an_end(world: SimpleNamespace) ->
 
 @pytest.mark.parametrize("both", [True, False])
 def test_a_key_belongs_to_one_principal(world: SimpleNamespace, both: bool) -> None:
-    client = owner()
+    client = owner_client()
     user = client.session["_auth_user_id"]
     fields = {"service_account": world.service_account.id, "user": user} if both else {}
     assert "choose one" in add(client, **fields).content.decode()
@@ -86,13 +86,16 @@ def test_a_key_belongs_to_one_principal(world: SimpleNamespace, both: bool) -> N
 
 def test_a_key_cannot_have_expired_before_it_is_made(world: SimpleNamespace) -> None:
     response = add(
-        owner(), service_account=world.service_account.id, expires_at_0="2020-01-01", expires_at_1="00:00"
+        owner_client(),
+        service_account=world.service_account.id,
+        expires_at_0="2020-01-01",
+        expires_at_1="00:00",
     )
     assert "Expected a time to come" in response.content.decode()
 
 
 def test_rotating_shows_the_new_value_once_and_keeps_the_grace(world: SimpleNamespace) -> None:
-    response = act(owner(), world.relay_key, "rotate", grace_seconds=60)
+    response = act(owner_client(), world.relay_key, "rotate", grace_seconds=60)
     now = timezone.now()
     assert authenticate(value_in(response), now=now).id == str(world.relay_key.id)
     assert authenticate(world.relay_key_value, now=now).id == str(world.relay_key.id)
@@ -101,7 +104,7 @@ def test_rotating_shows_the_new_value_once_and_keeps_the_grace(world: SimpleName
 
 
 def test_a_rotation_that_the_browser_sends_twice_happens_once(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     value = value_in(act(client, world.relay_key, "rotate", grace_seconds=0))
     again = act(client, world.relay_key, "rotate", grace_seconds=0)
     assert "rotated meanwhile" in again.content.decode()
@@ -110,7 +113,7 @@ def test_a_rotation_that_the_browser_sends_twice_happens_once(world: SimpleNames
 
 
 def test_keys_are_disabled_enabled_and_revoked(world: SimpleNamespace) -> None:
-    client, key = owner(), world.relay_key
+    client, key = owner_client(), world.relay_key
     act(client, key, "disable")
     assert not RelayKey.objects.get().enabled
     act(client, key, "enable")
@@ -126,7 +129,7 @@ def test_keys_are_disabled_enabled_and_revoked(world: SimpleNamespace) -> None:
 
 
 def test_asking_changes_nothing(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     for verb in ("rotate", "disable", "revoke"):
         assert client.get(f"{KEYS}{world.relay_key.id}/do/{verb}/").status_code == 200
     key = RelayKey.objects.get()
@@ -136,7 +139,7 @@ def test_asking_changes_nothing(world: SimpleNamespace) -> None:
 
 @pytest.mark.parametrize("verb", ["rotate", "disable", "enable", "revoke"])
 def test_viewers_do_nothing_to_keys(world: SimpleNamespace, verb: str) -> None:
-    client = viewer()
+    client = viewer_client()
     assert client.get(f"{KEYS}{world.relay_key.id}/do/{verb}/").status_code == 403
     assert act(client, world.relay_key, verb, grace_seconds=0).status_code == 403
     assert RelayKey.objects.get().key_hash == world.relay_key.key_hash
@@ -149,7 +152,7 @@ def save_host_key(client: Client, host_key: HostKey | None, **fields: Any) -> An
 
 
 def test_a_host_keys_secret_goes_in_and_stays_in(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     response = save_host_key(client, None, name="new", host=world.host.id, secret="sk-just-typed")
     assert response.status_code == 302
     host_key = HostKey.objects.get(name="new")
@@ -160,7 +163,7 @@ def test_a_host_keys_secret_goes_in_and_stays_in(world: SimpleNamespace) -> None
 
 
 def test_an_empty_secret_keeps_what_is_stored_and_a_new_one_replaces_it(world: SimpleNamespace) -> None:
-    client, host_key = owner(), world.host_keys[0]
+    client, host_key = owner_client(), world.host_keys[0]
     assert save_host_key(client, host_key, host=world.host.id).status_code == 302
     host_key.refresh_from_db()
     assert host_key_secret(host_key) == HOST_KEY_SECRET
@@ -171,7 +174,7 @@ def test_an_empty_secret_keeps_what_is_stored_and_a_new_one_replaces_it(world: S
 
 def test_a_variables_name_takes_the_place_of_what_is_stored(world: SimpleNamespace) -> None:
     host_key = world.host_keys[0]
-    save_host_key(owner(), host_key, host=world.host.id, env_name="UPSTREAM_KEY")
+    save_host_key(owner_client(), host_key, host=world.host.id, env_name="UPSTREAM_KEY")
     host_key.refresh_from_db()
     assert (host_key.env_name, host_key.secret_encrypted) == ("UPSTREAM_KEY", None)
 
@@ -188,7 +191,7 @@ def test_a_variables_name_takes_the_place_of_what_is_stored(world: SimpleNamespa
 def test_a_refused_host_key_is_not_stored_and_its_secret_not_given_back(
     world: SimpleNamespace, fields: dict[str, str], words: str
 ) -> None:
-    response = save_host_key(owner(), None, name="new", host=world.host.id, **fields)
+    response = save_host_key(owner_client(), None, name="new", host=world.host.id, **fields)
     html = response.content.decode()
     assert response.status_code == 200
     assert words in html

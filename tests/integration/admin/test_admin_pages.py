@@ -12,7 +12,7 @@ from django.urls import reverse
 
 from batches.models import Batch, BatchItem
 from routing.models import HostKey, RelayKey
-from tests.support.rows.admin_rows import make_world, owner, planted, viewer
+from tests.support.rows.admin_rows import make_admin_rows, owner_client, planted_secrets, viewer_client
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ LINK = re.compile(r'(?:href|action)="([^"#]+)"')
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 def changelist(model: type[Model]) -> str:
@@ -41,7 +41,7 @@ def change(row: Any) -> str:
 
 @pytest.mark.parametrize("model", MODELS)
 def test_every_list_and_every_row_opens_for_the_owner(world: SimpleNamespace, model: Any) -> None:
-    client = owner()
+    client = owner_client()
     assert client.get(changelist(model)).status_code == 200
     row = model._default_manager.first()
     assert row is not None, "the world has one of everything"
@@ -50,7 +50,7 @@ def test_every_list_and_every_row_opens_for_the_owner(world: SimpleNamespace, mo
 
 @pytest.mark.parametrize("model", MODELS)
 def test_viewers_see_everything_but_logins(world: SimpleNamespace, model: Any) -> None:
-    client = viewer()
+    client = viewer_client()
     expected = 403 if model._meta.label_lower in LOGINS else 200
     assert client.get(changelist(model)).status_code == expected
     assert client.get(change(model._default_manager.first())).status_code == expected
@@ -58,7 +58,7 @@ def test_viewers_see_everything_but_logins(world: SimpleNamespace, model: Any) -
 
 @pytest.mark.parametrize("model", MODELS)
 def test_viewers_add_change_and_delete_nothing(world: SimpleNamespace, model: Any) -> None:
-    client, row = viewer(), model._default_manager.first()
+    client, row = viewer_client(), model._default_manager.first()
     before = model._default_manager.count()
     assert client.get(changelist(model) + "add/").status_code == 403
     assert client.post(changelist(model) + "add/", {"name": "x"}).status_code == 403
@@ -76,13 +76,13 @@ def test_strangers_are_sent_to_the_login(world: SimpleNamespace, model: Any) -> 
 
 @pytest.mark.parametrize("model", [Batch, BatchItem, UsageEvent])
 def test_not_even_the_owner_adds_changes_or_deletes_what_happened(world: SimpleNamespace, model: Any) -> None:
-    client, row = owner(), model._default_manager.first()
+    client, row = owner_client(), model._default_manager.first()
     assert client.get(changelist(model) + "add/").status_code == 403
     assert client.post(change(row), {}).status_code == 403
     assert client.post(reverse(_deletion(model), args=[row.pk]), {"post": "yes"}).status_code == 403
 
 
-@pytest.mark.parametrize("who", [owner, viewer])
+@pytest.mark.parametrize("who", [owner_client, viewer_client])
 def test_no_page_that_links_lead_to_shows_a_secret_a_prompt_or_an_answer(
     world: SimpleNamespace, who: Any
 ) -> None:
@@ -94,7 +94,7 @@ def test_no_page_that_links_lead_to_shows_a_secret_a_prompt_or_an_answer(
         response = client.get(url)
         assert response.status_code in (200, 302, 403), url
         html = response.content.decode()
-        for words in planted(world):
+        for words in planted_secrets(world):
             assert words not in html, f"{words} in {url}"
         found = (link.replace("&amp;", "&") for link in LINK.findall(html))
         absolute = {link if link.startswith("/") else url.partition("?")[0] + link for link in found}
@@ -132,7 +132,7 @@ def _deletion(model: type[Model]) -> str:
 
 
 def test_hidden_columns_cannot_be_asked_about_in_the_address(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     for model, lookup in (
         (HostKey, "secret_encrypted__startswith"),
         (BatchItem, "upstream_error__contains"),
@@ -145,7 +145,7 @@ def test_hidden_columns_cannot_be_asked_about_in_the_address(world: SimpleNamesp
 @pytest.mark.parametrize("text", ["\0", "\u2028'", "9" * 25], ids=["nul", "quote", "digits"])
 @pytest.mark.parametrize("model", [Batch, BatchItem, UsageEvent, RelayKey])
 def test_odd_addresses_are_no_server_errors(world: SimpleNamespace, model: Any, text: str) -> None:
-    client, url = owner(), changelist(model)
+    client, url = owner_client(), changelist(model)
     filters: list[Any] = [*admin.site._registry[model].list_filter]
     names = [entry.parameter_name for entry in filters if not isinstance(entry, str)]
     for name in ["q", "p", *names]:
@@ -155,7 +155,7 @@ def test_odd_addresses_are_no_server_errors(world: SimpleNamespace, model: Any, 
 
 
 def test_the_front_page_says_what_it_is(world: SimpleNamespace) -> None:
-    html = owner().get("/admin/").content.decode()
+    html = owner_client().get("/admin/").content.decode()
     titles = re.findall(r'<a href="[^"]+" class="section"[^>]*>\s*([^<]+?)\s*</a>', html)
     assert "Relaybatch" in html
     assert titles == ["Batches", "Usage", "Callers", "Policies", "Catalog"]

@@ -10,7 +10,7 @@ from django.test import Client
 from django.utils import timezone
 
 from routing.models import User
-from tests.support.rows.admin_rows import logged_in, make_world, owner, viewer
+from tests.support.rows.admin_rows import logged_in_client, make_admin_rows, owner_client, viewer_client
 from tests.support.rows.usage_rows import draft
 from usage.ledger import record_many
 from usage.models import UsageEvent
@@ -26,7 +26,7 @@ EVENTS = "/admin/usage/usageevent/"
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 def listed(client: Client, **query: Any) -> Any:
@@ -38,7 +38,7 @@ def report(client: Client, **query: Any) -> Any:
 
 
 def test_the_list_has_the_totals_of_what_is_chosen(world: SimpleNamespace) -> None:
-    client = owner()
+    client = owner_client()
     assert report(client).figures == {
         "Requests": "2",
         "Errors": "1",
@@ -55,7 +55,7 @@ def test_the_list_has_the_totals_of_what_is_chosen(world: SimpleNamespace) -> No
 
 def test_the_charts_have_a_bar_for_each_interval_with_events(world: SimpleNamespace) -> None:
     UsageEvent.objects.filter(status=429).update(at=timezone.now() - timedelta(hours=5))
-    requests, cost = report(owner()).charts
+    requests, cost = report(owner_client()).charts
     assert [len(chart.bars) for chart in (requests, cost)] == [2, 2]
     assert (requests.most, cost.most) == ("1", "0.00054")
     earlier, later = requests.bars
@@ -66,7 +66,7 @@ def test_the_charts_have_a_bar_for_each_interval_with_events(world: SimpleNamesp
 
 def test_a_day_is_shown_unless_another_time_is_chosen(world: SimpleNamespace) -> None:
     UsageEvent.objects.update(at=timezone.now() - timedelta(days=3))
-    client = owner()
+    client = owner_client()
     assert len(listed(client).result_list) == 0
     assert len(listed(client, since="7d").result_list) == 2
     assert len(listed(client, since="nonsense").result_list) == 0
@@ -85,14 +85,14 @@ def test_a_day_is_shown_unless_another_time_is_chosen(world: SimpleNamespace) ->
     ],
 )
 def test_events_are_narrowed(world: SimpleNamespace, query: dict[str, str], count: int) -> None:
-    assert len(listed(owner(), **query).result_list) == count
+    assert len(listed(owner_client(), **query).result_list) == count
 
 
 def test_the_list_needs_as_many_queries_for_many_events_as_for_few(
     world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
     record_many([draft() for _ in range(150)])
-    client = owner()
+    client = owner_client()
     with django_assert_max_num_queries(7):
         assert len(listed(client).result_list) == 100
 
@@ -100,7 +100,7 @@ def test_the_list_needs_as_many_queries_for_many_events_as_for_few(
 def test_the_totals_come_in_one_query_of_a_page_or_of_a_part_of_one(
     world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
 ) -> None:
-    client = owner()
+    client = owner_client()
     with django_assert_max_num_queries(3):
         part = client.get(f"{EVENTS}totals/", headers={"X-Requested-With": "fetch"}).content.decode()
     assert part.strip().startswith("<div")
@@ -110,8 +110,8 @@ def test_the_totals_come_in_one_query_of_a_page_or_of_a_part_of_one(
 
 
 def test_the_totals_are_for_those_who_may_see_the_events(world: SimpleNamespace) -> None:
-    assert viewer().get(f"{EVENTS}totals/").status_code == 200
+    assert viewer_client().get(f"{EVENTS}totals/").status_code == 200
     assert Client().get(f"{EVENTS}totals/").status_code == 302
     nobody = User.objects.create_user(username="nobody", is_staff=True)
-    assert logged_in(nobody).get(f"{EVENTS}totals/").status_code == 403
-    assert owner().get(f"{EVENTS}totals/", {"owner__startswith": "a"}).status_code == 400
+    assert logged_in_client(nobody).get(f"{EVENTS}totals/").status_code == 403
+    assert owner_client().get(f"{EVENTS}totals/", {"owner__startswith": "a"}).status_code == 400

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRefused
+from routing.catalog.problems import CatalogRejected
 from routing.models import Binding, Host, HostHeader, HostKey
 from routing.secrets.encryption import decrypt
 
@@ -34,7 +34,7 @@ def apply(file: Path, text: str, *, prune: bool = False) -> list[str]:
 
 def problems(file: Path, text: str, *, prune: bool = False) -> list[str]:
     file.write_text(text)
-    with pytest.raises(CatalogRefused) as refused:
+    with pytest.raises(CatalogRejected) as refused:
         apply_catalog(file, prune=prune)
     return [str(problem) for problem in refused.value.problems]
 

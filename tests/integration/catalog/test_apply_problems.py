@@ -10,7 +10,7 @@ import pytest
 from django.db import connection, transaction
 
 from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRefused
+from routing.catalog.problems import CatalogRejected
 from routing.models import Host, Model, Provider
 from tests.support.calls.shell import Shell, shell
 
@@ -27,7 +27,7 @@ GOOD = "providers: [{name: p}]\nhosts: [{name: h, base_url: 'http://127.0.0.1:9'
 
 def problems(path: Path, text: str | bytes, *, prune: bool = False) -> list[str]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    with pytest.raises(CatalogRefused) as refused:
+    with pytest.raises(CatalogRejected) as refused:
         apply_catalog(path, prune=prune)
     assert not Provider.objects.filter(name="p").exists()
     return [str(problem) for problem in refused.value.problems]
@@ -213,9 +213,9 @@ def test_a_json_file_must_be_json(tmp_path: Path, text: str, words: str) -> None
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(CatalogRefused, match="the file cannot be read: No such file or directory"):
+    with pytest.raises(CatalogRejected, match="the file cannot be read: No such file or directory"):
         apply_catalog(tmp_path / "none.yaml")
-    with pytest.raises(CatalogRefused, match="the file cannot be read: Is a directory"):
+    with pytest.raises(CatalogRejected, match="the file cannot be read: Is a directory"):
         apply_catalog(tmp_path)
 
 
@@ -264,11 +264,13 @@ def test_the_command_names_file_and_line_and_exits_with_1(file: Path, shell: She
 
 def test_with_json_all_problems_are_one_line_on_stderr(file: Path, shell: Shell) -> None:
     file.write_text("teams: [{name: 5}]\nhost: []\n")
-    first, second = shell.refusal("apply", str(file)).split("; ")
+    first, second = shell.error_line("apply", str(file)).split("; ")
     assert first == f"{file}:1: teams[0].name: expected text: put it in quotes"
     assert second.startswith(f"{file}:2: the file: unknown field host: known are ")
 
 
 def test_a_file_that_cannot_be_read_is_one_line_of_the_command(tmp_path: Path, shell: Shell) -> None:
     path = tmp_path / "none.yaml"
-    assert shell.refusal("apply", str(path)) == f"{path}: the file cannot be read: No such file or directory"
+    assert (
+        shell.error_line("apply", str(path)) == f"{path}: the file cannot be read: No such file or directory"
+    )

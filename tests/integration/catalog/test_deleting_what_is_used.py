@@ -23,7 +23,7 @@ from routing.models import (
     ServiceAccount,
     User,
 )
-from tests.support.rows.admin_rows import owner
+from tests.support.rows.admin_rows import owner_client
 from tests.support.rows.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def world() -> SimpleNamespace:
 
 @pytest.fixture
 def client() -> Client:
-    return owner()
+    return owner_client()
 
 
 def shown(response: Any) -> str:

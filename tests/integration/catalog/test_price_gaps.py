@@ -12,7 +12,7 @@ from django.contrib.messages import get_messages
 from django.core.management import call_command
 
 from routing.models import Binding, Model, Pricing, Rate, User
-from tests.support.rows.admin_rows import logged_in, make_world, owner, viewer
+from tests.support.rows.admin_rows import logged_in_client, make_admin_rows, owner_client, viewer_client
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -158,7 +158,7 @@ def test_the_examples_price_all_that_their_adapters_report(path: Path) -> None:
 
 @pytest.fixture
 def world() -> SimpleNamespace:
-    return make_world()
+    return make_admin_rows()
 
 
 def warnings_after(client: Client, url: str, fields: dict[str, Any]) -> list[str]:
@@ -187,7 +187,7 @@ def rates_of(pricing: Pricing, *meters: str) -> dict[str, Any]:
 
 def test_saving_a_price_list_warns_of_what_its_bindings_report_besides(world: SimpleNamespace) -> None:
     url = f"/admin/routing/pricing/{world.pricing.pk}/change/"
-    warned = warnings_after(owner(), url, rates_of(world.pricing, "input", "cache_read", "output"))
+    warned = warnings_after(owner_client(), url, rates_of(world.pricing, "input", "cache_read", "output"))
     assert [line.partition(":")[0] for line in warned] == [
         f"pricing {world.pricing.name} has no rate from 0 tokens on for cache_write, which the adapter {adapter} of "
         f"model {model} can report"
@@ -203,7 +203,7 @@ def test_saving_a_price_list_warns_of_what_its_bindings_report_besides(world: Si
 
 
 def owner_again() -> Client:
-    return logged_in(User.objects.get(username="owner"))
+    return logged_in_client(User.objects.get(username="owner"))
 
 
 def test_saving_a_model_warns_of_its_own_bindings_alone(world: SimpleNamespace) -> None:
@@ -225,11 +225,11 @@ def test_saving_a_model_warns_of_its_own_bindings_alone(world: SimpleNamespace) 
         "bindings-0-adapter": "openai",
         "bindings-0-enabled": "on",
     }
-    (line,) = warnings_after(owner(), f"/admin/routing/model/{model.pk}/change/", fields)
+    (line,) = warnings_after(owner_client(), f"/admin/routing/model/{model.pk}/change/", fields)
     assert line.startswith("bindings of model echo-1 have no pricing")
 
 
-@pytest.mark.parametrize("who", [owner, viewer])
+@pytest.mark.parametrize("who", [owner_client, viewer_client])
 def test_the_page_of_a_price_list_and_of_a_model_shows_what_is_lacking(
     world: SimpleNamespace, who: Any
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRefused
+from routing.catalog.problems import CatalogRejected
 from routing.credentials.relay_keys import create_key, revoke_key
 from routing.credentials.tokens import delete_expired_tokens, mint_token
 from routing.models import Host, HostKey, Model, Policy, Project, RelayKey, ServiceAccount, Team, User
@@ -97,7 +97,7 @@ def test_staff_and_those_who_call_nothing_are_left_alone(file: Path) -> None:
     User.objects.create_user("operator", is_staff=True, project=project)
     kept = "teams: [{name: t}]\nprojects: [{name: s, team: t}]\n"
     assert prune(file, kept) == []
-    with pytest.raises(CatalogRefused) as refused:
+    with pytest.raises(CatalogRejected) as refused:
         prune(file)
     assert str(refused.value) == (
         "project s is not in the file, and still used by user operator: "
@@ -110,7 +110,7 @@ def test_a_policy_that_a_key_has_of_its_own_is_not_deleted(file: Path) -> None:
     rows = make_catalog("http://127.0.0.1:9", suffix="1")
     key = create_key(principal=rows.service_account, policy=Policy.objects.create(name="own"))
     with pytest.raises(
-        CatalogRefused, match=f"policy own is not in the file, and still used by relay key {key.id}"
+        CatalogRejected, match=f"policy own is not in the file, and still used by relay key {key.id}"
     ):
         prune(file)
     assert Host.objects.exists()
@@ -128,13 +128,13 @@ def test_of_many_that_hold_a_row_five_are_named(file: Path) -> None:
     project = Project.objects.create(name="s", team=Team.objects.create(name="t"))
     for letter in "gfedcba":
         User.objects.create_user(letter, is_staff=True, project=project)
-    with pytest.raises(CatalogRefused, match="used by user a, user b, user c, user d, user e: change that"):
+    with pytest.raises(CatalogRejected, match="used by user a, user b, user c, user d, user e: change that"):
         prune(file)
 
 
 def test_a_file_that_is_pruned_by_refers_to_itself_alone(file: Path) -> None:
     make_catalog("http://127.0.0.1:9", suffix="1")
-    with pytest.raises(CatalogRefused, match="unknown host host1: add it to hosts"):
+    with pytest.raises(CatalogRejected, match="unknown host host1: add it to hosts"):
         prune(file, "host_keys: [{name: k, host: host1, value_from: {env: X}}]")
 
 

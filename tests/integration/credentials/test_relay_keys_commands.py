@@ -27,7 +27,7 @@ def rows() -> SimpleNamespace:
 
 
 def test_a_key_of_a_service_account_works_at_once(shell: Shell, rows: SimpleNamespace) -> None:
-    answer = shell.answer("create_key", "--service-account", "account1")
+    answer = shell.json_result("create_key", "--service-account", "account1")
     assert list(answer) == ["id", "prefix", "key"]
     credential = authenticate(answer["key"], now=timezone.now())
     assert (credential.id, credential.policy_id) == (answer["id"], rows.policy.id)
@@ -35,8 +35,8 @@ def test_a_key_of_a_service_account_works_at_once(shell: Shell, rows: SimpleName
 
 def test_a_users_key_can_have_its_own_policy_and_an_end(shell: Shell, rows: SimpleNamespace) -> None:
     other = Policy.objects.create(name="other")
-    user_id = shell.answer("create_user", "ana", "--project", "project1", "--policy", "policy1")["id"]
-    answer = shell.answer("create_key", "--user", "ana", "--policy", "other", "--expires-in", "30d")
+    user_id = shell.json_result("create_user", "ana", "--project", "project1", "--policy", "policy1")["id"]
+    answer = shell.json_result("create_key", "--user", "ana", "--policy", "other", "--expires-in", "30d")
     credential = authenticate(answer["key"], now=timezone.now())
     assert (credential.principal_id, credential.policy_id) == (user_id, other.id)
     expires_at = RelayKey.objects.get(id=answer["id"]).expires_at
@@ -45,14 +45,14 @@ def test_a_users_key_can_have_its_own_policy_and_an_end(shell: Shell, rows: Simp
 
 
 def test_a_new_user_has_no_password(shell: Shell, rows: SimpleNamespace) -> None:
-    answer = shell.answer("create_user", "ana", "--project", "project1", "--policy", "policy1")
+    answer = shell.json_result("create_user", "ana", "--project", "project1", "--policy", "policy1")
     user = User.objects.get(pk=answer["id"])
     assert not user.has_usable_password()
     assert (user.project, user.policy) == (rows.project, rows.policy)
 
 
 def test_rotating_answers_with_the_new_value(shell: Shell, rows: SimpleNamespace) -> None:
-    answer = shell.answer("rotate_key", str(rows.relay_key.id), "--grace-seconds", "60")
+    answer = shell.json_result("rotate_key", str(rows.relay_key.id), "--grace-seconds", "60")
     assert list(answer) == ["id", "prefix", "key"]
     key = RelayKey.objects.get(id=rows.relay_key.id)
     assert key.key_hash == hash_value(answer["key"])
@@ -63,7 +63,7 @@ def test_rotating_answers_with_the_new_value(shell: Shell, rows: SimpleNamespace
 def test_switching_a_key_answers_with_its_id(shell: Shell, rows: SimpleNamespace) -> None:
     key_id = str(rows.relay_key.id)
     for command, enabled in (("disable_key", False), ("enable_key", True), ("revoke_key", True)):
-        assert shell.answer(command, key_id) == {"id": key_id}
+        assert shell.json_result(command, key_id) == {"id": key_id}
         assert RelayKey.objects.get(id=key_id).enabled is enabled
     assert RelayKey.objects.get(id=key_id).revoked_at is not None
 
@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_one_line(
     shell: Shell, rows: SimpleNamespace, arguments: list[str], words: str
 ) -> None:
     User.objects.create_user("taken")
-    assert words in shell.refusal(*arguments)
+    assert words in shell.error_line(*arguments)
 
 
 def test_without_json_the_words_are_for_people(rows: SimpleNamespace) -> None:

@@ -35,7 +35,7 @@ def rows() -> SimpleNamespace:
 
 
 def test_a_token_works_at_once(shell: Shell, rows: SimpleNamespace) -> None:
-    answer = shell.answer("mint_token", "--user", "ana")
+    answer = shell.json_result("mint_token", "--user", "ana")
     assert list(answer) == ["token", "jti", "expires_at"]
     assert answer["expires_at"].endswith("Z")
     credential = authenticate(answer["token"], now=timezone.now())
@@ -44,26 +44,26 @@ def test_a_token_works_at_once(shell: Shell, rows: SimpleNamespace) -> None:
 
 def test_an_operator_may_mint_for_any_project_and_time(shell: Shell, rows: SimpleNamespace) -> None:
     other = Project.objects.create(name="other", team=rows.team)
-    answer = shell.answer("mint_token", "--user", "ana", "--project", "other", "--ttl", "24h")
+    answer = shell.json_result("mint_token", "--user", "ana", "--project", "other", "--ttl", "24h")
     assert authenticate(answer["token"], now=timezone.now()).project_id == other.id
 
 
 def test_revoking_counts_the_tokens_in_use(shell: Shell, rows: SimpleNamespace) -> None:
-    minted = [shell.answer("mint_token", "--user", "ana") for _ in range(3)]
+    minted = [shell.json_result("mint_token", "--user", "ana") for _ in range(3)]
     jti = minted[0]["jti"]
-    assert shell.answer("revoke_tokens", "--jti", jti) == {"revoked": 1}
-    assert shell.answer("revoke_tokens", "--jti", jti) == {"revoked": 0}
-    assert shell.answer("revoke_tokens", "--user", "ana") == {"revoked": 2}
+    assert shell.json_result("revoke_tokens", "--jti", jti) == {"revoked": 1}
+    assert shell.json_result("revoke_tokens", "--jti", jti) == {"revoked": 0}
+    assert shell.json_result("revoke_tokens", "--user", "ana") == {"revoked": 2}
     for answer in minted:
         with pytest.raises(Unauthenticated, match="revoked"):
             authenticate(answer["token"], now=timezone.now())
-    authenticate(shell.answer("mint_token", "--user", "ana")["token"], now=timezone.now())
+    authenticate(shell.json_result("mint_token", "--user", "ana")["token"], now=timezone.now())
 
 
 def test_another_key_signs_after_a_rotation(shell: Shell, rows: SimpleNamespace) -> None:
-    before = shell.answer("mint_token", "--user", "ana")["token"]
-    assert shell.answer("rotate_signing_key") == {"created": 1, "retired": 1}
-    after = shell.answer("mint_token", "--user", "ana")["token"]
+    before = shell.json_result("mint_token", "--user", "ana")["token"]
+    assert shell.json_result("rotate_signing_key") == {"created": 1, "retired": 1}
+    after = shell.json_result("mint_token", "--user", "ana")["token"]
     for token in (before, after):
         assert authenticate(token, now=timezone.now()).principal_id == str(rows.user.pk)
 
@@ -71,11 +71,11 @@ def test_another_key_signs_after_a_rotation(shell: Shell, rows: SimpleNamespace)
 def test_all_secrets_move_to_the_newest_master_key(
     shell: Shell, rows: SimpleNamespace, settings: Settings
 ) -> None:
-    token = shell.answer("mint_token", "--user", "ana")["token"]
+    token = shell.json_result("mint_token", "--user", "ana")["token"]
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
     moved = {"host_keys": 2, "host_headers": 0, "signing_keys": 1, "unchanged": 0}
-    assert shell.answer("reencrypt") == moved
-    assert shell.answer("reencrypt") == {
+    assert shell.json_result("reencrypt") == moved
+    assert shell.json_result("reencrypt") == {
         "host_keys": 0,
         "host_headers": 0,
         "signing_keys": 0,
@@ -84,7 +84,7 @@ def test_all_secrets_move_to_the_newest_master_key(
     settings.RELAY_MASTER_KEY = NEW
     values = {decrypt(bytes(key.secret_encrypted or b"")) for key in HostKey.objects.all()}
     assert values == {b"one", b"two"}
-    shell.answer("mint_token", "--user", "ana")
+    shell.json_result("mint_token", "--user", "ana")
     authenticate(token, now=timezone.now())
 
 
@@ -94,7 +94,7 @@ def test_headers_of_hosts_move_to_the_newest_master_key(
     header = HostHeader.objects.create(host=rows.host, name="X-Sealed", secret_encrypted=encrypt(b"three"))
     HostHeader.objects.create(host=rows.host, name="X-Team", text="search")
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    assert shell.answer("reencrypt")["host_headers"] == 1
+    assert shell.json_result("reencrypt")["host_headers"] == 1
     settings.RELAY_MASTER_KEY = NEW
     header.refresh_from_db()
     assert decrypt(bytes(header.secret_encrypted or b"")) == b"three"
@@ -118,7 +118,7 @@ def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(
     sealed, broken = rows.host_keys[1], rows.host_keys[0]
     HostKey.objects.filter(id=broken.id).update(secret_encrypted=b"nonsense")
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    words = shell.refusal("reencrypt")
+    words = shell.error_line("reencrypt")
     assert words.startswith(f"1 moved, 1 not: host key {broken.name}: a stored secret cannot be read")
     settings.RELAY_MASTER_KEY = NEW
     sealed.refresh_from_db()
@@ -127,7 +127,7 @@ def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(
 
 def test_a_host_key_from_the_environment_has_nothing_to_move(shell: Shell, rows: SimpleNamespace) -> None:
     HostKey.objects.update(secret_encrypted=None, env_name="SOME_KEY")
-    assert shell.answer("reencrypt") == {
+    assert shell.json_result("reencrypt") == {
         "host_keys": 0,
         "host_headers": 0,
         "signing_keys": 0,
@@ -154,7 +154,7 @@ def test_what_cannot_be_done_is_one_line(
     shell: Shell, rows: SimpleNamespace, arguments: list[str], words: str
 ) -> None:
     User.objects.create_user("lost")
-    assert words in shell.refusal(*arguments)
+    assert words in shell.error_line(*arguments)
 
 
 @pytest.mark.parametrize("command", [["mint_token", "--user", "ana"], ["rotate_signing_key"], ["reencrypt"]])
@@ -162,15 +162,15 @@ def test_without_a_master_key_nothing_can_be_stored(
     shell: Shell, rows: SimpleNamespace, settings: Settings, command: list[str]
 ) -> None:
     settings.RELAY_MASTER_KEY = ""
-    assert "RELAY_MASTER_KEY is not set" in shell.refusal(*command)
+    assert "RELAY_MASTER_KEY is not set" in shell.error_line(*command)
     assert not SigningKey.objects.exists()
 
 
 def test_a_signing_key_under_a_lost_master_key_is_rotated_away(
     shell: Shell, rows: SimpleNamespace, settings: Settings
 ) -> None:
-    shell.answer("mint_token", "--user", "ana")
+    shell.json_result("mint_token", "--user", "ana")
     settings.RELAY_MASTER_KEY = OTHER
-    assert "signing key" in shell.refusal("mint_token", "--user", "ana")
-    shell.answer("rotate_signing_key")
-    shell.answer("mint_token", "--user", "ana")
+    assert "signing key" in shell.error_line("mint_token", "--user", "ana")
+    shell.json_result("rotate_signing_key")
+    shell.json_result("mint_token", "--user", "ana")

@@ -26,7 +26,7 @@ from batches.models.public_ids import public_id
 from relaybatch.ids import uuid7
 from routing.upstream.call import Outcome, Target, Tokens
 from routing.upstream.failures import Failure
-from tests.support.rows.admin_rows import owner
+from tests.support.rows.admin_rows import owner_client
 from tests.support.rows.submissions import chat_body, submit
 from usage.events import EventDraft, draft_event
 from usage.models import UsageEvent
@@ -238,7 +238,7 @@ def test_the_answer_to_a_cancel(client: Client, rows: SimpleNamespace, dialect: 
 
 
 def test_the_admins_page_of_a_batch(rows: SimpleNamespace) -> None:
-    admin = owner()
+    admin = owner_client()
 
     def ask(running: Running) -> None:
         response = admin.get(f"/admin/batches/batch/{running.batches[0].id}/change/")
@@ -253,7 +253,7 @@ def test_the_admins_page_of_a_batch(rows: SimpleNamespace) -> None:
 
 
 def test_the_admins_list_of_batches(rows: SimpleNamespace) -> None:
-    admin = owner()
+    admin = owner_client()
 
     def prepare() -> Running:
         Batch.objects.all().delete()
@@ -270,7 +270,7 @@ def test_the_admins_list_of_batches(rows: SimpleNamespace) -> None:
 
 
 def test_the_admins_list_of_events(rows: SimpleNamespace) -> None:
-    admin = owner()
+    admin = owner_client()
 
     def prepare() -> Running:
         UsageEvent.objects.all().delete()

@@ -13,7 +13,7 @@ from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
-from tests.support.rows.admin_rows import owner
+from tests.support.rows.admin_rows import owner_client
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.upstream import upstream_responses as answers
@@ -106,7 +106,7 @@ def test_it_is_shown_as_json_and_csv_and_to_the_admin_and_added_to_no_total(
     file = client.get("/v1/usage/events?format=csv", headers=catalog.headers)
     (row,) = csv.DictReader(io.StringIO(file.getvalue().decode()))
     assert row["upstream_cost_nanos"] == "950000000"
-    page = owner().get(f"/admin/usage/usageevent/{event.id}/change/").content.decode()
+    page = owner_client().get(f"/admin/usage/usageevent/{event.id}/change/").content.decode()
     assert "0.95 USD" in page
     assert asked(client, catalog, "/v1/usage/included")["used_nanos"] == 454_000
     assert asked(client, catalog, "/v1/usage/summary")["rows"][0]["cost_nanos"] == 454_000

@@ -45,12 +45,12 @@ def month() -> str:
 
 
 def test_totals_that_are_right_are_counted(shell: Shell, events: None) -> None:
-    assert shell.answer("check_usage") == {"events": 4, "totals": 2, "differing": 0, "repaired": 0}
+    assert shell.json_result("check_usage") == {"events": 4, "totals": 2, "differing": 0, "repaired": 0}
     assert shell.run("check_usage") == (0, "2 totals are what 4 events add up to\n", "")
 
 
 def test_nothing_at_all_is_right(shell: Shell) -> None:
-    assert shell.answer("check_usage") == {"events": 0, "totals": 0, "differing": 0, "repaired": 0}
+    assert shell.json_result("check_usage") == {"events": 0, "totals": 0, "differing": 0, "repaired": 0}
 
 
 def test_a_total_that_differs_is_named_with_what_differs(shell: Shell, events: None) -> None:
@@ -63,7 +63,7 @@ def test_a_total_that_differs_is_named_with_what_differs(shell: Shell, events: N
         f"repaired {words}\n2 totals are what 4 events add up to\n",
         "",
     )
-    assert shell.answer("check_usage") == {"events": 4, "totals": 2, "differing": 0, "repaired": 0}
+    assert shell.json_result("check_usage") == {"events": 4, "totals": 2, "differing": 0, "repaired": 0}
     total = batch_totals([BATCH])[BATCH]
     assert (total.requests, total.cost_nanos) == (3, 4 * COST)
 
@@ -84,7 +84,7 @@ def test_json_has_numbers_also_where_totals_differ(shell: Shell, events: None) -
     code, out, err = shell.run("check_usage", "--json")
     assert (code, json.loads(out)) == (1, {"events": 4, "totals": 2, "differing": 2, "repaired": 0})
     assert (out.count("\n"), err.count("\n")) == (1, 1)
-    assert shell.answer("check_usage", "--repair") == {
+    assert shell.json_result("check_usage", "--repair") == {
         "events": 4,
         "totals": 2,
         "differing": 0,
@@ -95,20 +95,20 @@ def test_json_has_numbers_also_where_totals_differ(shell: Shell, events: None) -
 def test_a_months_total_that_is_gone_comes_back(shell: Shell, events: None) -> None:
     UsageTotal.objects.filter(scope__startswith="project:").delete()
     assert difference(shell).startswith(f"1 total differs: {month()}: requests is 0, its events have 3")
-    shell.answer("check_usage", "--repair")
+    shell.json_result("check_usage", "--repair")
     assert UsageTotal.objects.get(scope=month()).cost_nanos == 4 * COST
 
 
 def test_a_total_without_events_becomes_zero(shell: Shell) -> None:
     UsageTotal.objects.create(scope=f"project:{PROJECT}:2020-01", shard=5, cost_nanos=9)
     assert "cost_nanos is 9, its events have 0" in difference(shell)
-    shell.answer("check_usage", "--repair")
+    shell.json_result("check_usage", "--repair")
     assert UsageTotal.objects.get().cost_nanos == 0
 
 
 def test_a_batch_that_was_deleted_is_no_difference(shell: Shell, events: None) -> None:
     delete_batch_total(BATCH)
-    assert shell.answer("check_usage", "--repair") == {
+    assert shell.json_result("check_usage", "--repair") == {
         "events": 4,
         "totals": 1,
         "differing": 0,
@@ -121,7 +121,7 @@ def test_numbers_that_no_column_of_an_event_holds_are_compared_exactly(shell: Sh
     record(draft(batch_id=BATCH))
     UsageTotal.objects.update(cost_nanos=10**29 + 1)
     assert str(10**29 + 1) in difference(shell)
-    shell.answer("check_usage", "--repair")
+    shell.json_result("check_usage", "--repair")
     assert UsageTotal.objects.get().cost_nanos == COST
 
 

@@ -13,14 +13,14 @@ class Shell:
     def __init__(self, capfd: pytest.CaptureFixture[str]) -> None:
         self._capfd = capfd
 
-    def answer(self, *arguments: str) -> dict[str, Any]:
+    def json_result(self, *arguments: str) -> dict[str, Any]:
         """What the command says with --json, which must be all that it says."""
         code, out, err = self.run(*arguments, "--json")
         assert (code, err, out.count("\n")) == (0, "", 1)
         answer: dict[str, Any] = json.loads(out)
         return answer
 
-    def refusal(self, *arguments: str) -> str:
+    def error_line(self, *arguments: str) -> str:
         """The one line with which the command fails."""
         code, out, err = self.run(*arguments, "--json")
         assert (code, out, err.count("\n")) == (1, "", 1)

@@ -26,7 +26,7 @@ ANSWER = "planted-answer"
 UPSTREAM_ERROR = "planted-upstream-error"
 
 
-def make_world() -> SimpleNamespace:
+def make_admin_rows() -> SimpleNamespace:
     """The catalog's rows, `open_batch` (waiting), `ended_batch` (one item completed, one failed) and `worker`."""
     world = make_catalog("http://127.0.0.1:9", host_key_values=(HOST_KEY_SECRET,), grants=())
     Alias.objects.create(model=world.models["openai"], pattern="gpt-", wildcard=True)
@@ -51,22 +51,22 @@ def make_world() -> SimpleNamespace:
     return world
 
 
-def planted(world: SimpleNamespace) -> tuple[str, ...]:
+def planted_secrets(world: SimpleNamespace) -> tuple[str, ...]:
     """What no page shows, but that of the payloads."""
     return (HOST_KEY_SECRET, PROMPT, ANSWER, UPSTREAM_ERROR, world.relay_key_value, world.relay_key.key_hash)
 
 
-def owner() -> Client:
-    return logged_in(User.objects.create_superuser(username="owner"))
+def owner_client() -> Client:
+    return logged_in_client(User.objects.create_superuser(username="owner"))
 
 
-def viewer(name: str = "viewer") -> Client:
+def viewer_client(name: str = "viewer") -> Client:
     user = User.objects.create_user(username=name, is_staff=True)
     user.groups.add(Group.objects.get(name=GROUP_NAME))
-    return logged_in(user)
+    return logged_in_client(user)
 
 
-def logged_in(user: Any) -> Client:
+def logged_in_client(user: Any) -> Client:
     client = Client()
     client.force_login(user)
     return client

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.management.json_command import AnsweringCommand, Found
+from routing.management.json_command import JsonCommand, ReportedProblems
 from usage.reconcile import compare, repair
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 MAX_NAMED = 3
 
 
-class Command(AnsweringCommand):
+class Command(JsonCommand):
     help = "Compares the running totals of usage with the events; fails when one differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -32,7 +32,7 @@ class Command(AnsweringCommand):
             "repaired": found if options["repair"] else 0,
         }
         if result["differing"]:
-            raise Found(_summary_line(comparison.differences), answer=result)
+            raise ReportedProblems(_summary_line(comparison.differences), result=result)
         return result
 
     def render_text(self, result: Mapping[str, Any]) -> str:

@@ -88,10 +88,10 @@ def test_a_wrong_base_url_is_refused_and_not_repeated(text: str, words: str) -> 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("500", 500), ("50_000", 50_000)])
 def test_whole_numbers(text: str, number: int) -> None:
-    assert validators.whole(text, minimum=0, maximum=50_000) == number
+    assert validators.integer(text, minimum=0, maximum=50_000) == number
 
 
 @pytest.mark.parametrize("text", ["-1", "1.0", "0x1", "010", "1e3", "50001", "1:30", "9" * 5000])
 def test_other_numbers_are_refused_with_the_range(text: str) -> None:
     with pytest.raises(ValueError, match="expected a whole number from 0 to 50000"):
-        validators.whole(text, minimum=0, maximum=50_000)
+        validators.integer(text, minimum=0, maximum=50_000)
