@@ -6,25 +6,25 @@ from pathlib import Path
 from typing import Any
 
 from relaybatch.conf import env
-from relaybatch.conf.startup import one_line_if_wrong
-from relaybatch.server.bind_addresses import EVERYWHERE, binds
-from relaybatch.server.gunicorn_hooks import answer_in_json, end_silent_connections, lines_of_the_server
-from relaybatch.server.ipv6_sockets import keep_families_apart
-from relaybatch.web import MOST_PROCESSES
+from relaybatch.conf.startup import exit_on_bad_config
+from relaybatch.server.bind_addresses import ALL_INTERFACES, usable_binds
+from relaybatch.server.gunicorn_hooks import gunicorn_logging, set_socket_timeouts, use_json_errors
+from relaybatch.server.ipv6_sockets import use_ipv6_only_sockets
+from relaybatch.web import MAX_PROCESSES
 
-with one_line_if_wrong():
+with exit_on_bad_config():
     # A wrong variable ends this process, and not only the ones that it forks. They read the settings themselves: so
     # after a reload the files that hold secrets are read again.
     settings = runpy.run_path(str(Path(__file__).parent / "relaybatch" / "settings.py"))
     port = env.integer("PORT", 8080, minimum=1, maximum=65_535)
     workers = env.integer(
-        "WEB_CONCURRENCY", max(2, min(os.cpu_count() or 1, 4)), minimum=1, maximum=MOST_PROCESSES
+        "WEB_CONCURRENCY", max(2, min(os.cpu_count() or 1, 4)), minimum=1, maximum=MAX_PROCESSES
     )
 
-bind = binds(EVERYWHERE, port=port)
-keep_families_apart()
+bind = usable_binds(ALL_INTERFACES, port=port)
+use_ipv6_only_sockets()
 # Its own lines in our form as well, of the master too, which knows nothing of Django.
-logconfig_dict = lines_of_the_server(settings["LOGGING"])
+logconfig_dict = gunicorn_logging(settings["LOGGING"])
 loglevel = settings["LOG_LEVEL"]
 worker_class = "gthread"
 threads = 8
@@ -38,8 +38,8 @@ control_socket_disable = True
 
 
 def when_ready(server: Any) -> None:
-    end_silent_connections(server.LISTENERS)
+    set_socket_timeouts(server.LISTENERS)
 
 
 def post_worker_init(worker: Any) -> None:  # noqa: ARG001 -- gunicorn's signature
-    answer_in_json()
+    use_json_errors()

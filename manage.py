@@ -6,9 +6,9 @@ import sys
 if __name__ == "__main__":
     from django.core.management import execute_from_command_line
 
-    from relaybatch.conf.startup import one_line_if_wrong
-    from relaybatch.output import make_streams_writable
+    from relaybatch.conf.startup import exit_on_bad_config
+    from relaybatch.output import configure_streams
 
-    make_streams_writable()
-    with one_line_if_wrong():
+    configure_streams()
+    with exit_on_bad_config():
         execute_from_command_line(sys.argv)

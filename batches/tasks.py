@@ -16,9 +16,9 @@ from django.db import connection
 from batches.execution.execute import execute_item
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.publishing.publish import drain_publisher, request_publish
-from relaybatch.db.connection import lend_connection
+from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, retry_during_outage
-from relaybatch.stop_signal import LAST_SECONDS, StopSignal, end_process_after
+from relaybatch.stop_signal import EXIT_MARGIN_SECONDS, StopSignal, exit_after
 from routing.checks import require_readable_secrets
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ def run_item(*, item_id: str, **_: Any) -> None:
         logger.exception("an item could not be run")
         raise
     finally:
-        lend_connection()
+        release_connection()
     if claim:
         request_publish(claim.owner_id)
 
@@ -55,9 +55,9 @@ def start_worker_monitor(**_: Any) -> None:
     monitor = WorkerMonitor(slots=settings.RELAY_BATCH_CONCURRENCY)
     retry_during_outage(monitor.start)
     _monitors.append(monitor)
-    end_process_after(_shutdown_requested, seconds=settings.RELAY_SHUTDOWN_GRACE_S + LAST_SECONDS)
-    end_process_after(_shutdown_finished, seconds=LAST_SECONDS)
-    lend_connection()
+    exit_after(_shutdown_requested, seconds=settings.RELAY_SHUTDOWN_GRACE_S + EXIT_MARGIN_SECONDS)
+    exit_after(_shutdown_finished, seconds=EXIT_MARGIN_SECONDS)
+    release_connection()
     _tune_garbage_collection()
 
 

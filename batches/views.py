@@ -27,12 +27,12 @@ from batches.submission.idempotency import Idempotency, ReplayedResponse, raise_
 from batches.submission.resends import KeylessRequest, deduplicate, parse_resend_count, request_digest
 from batches.submission.resubmit import build_resubmission, parse_item_filter
 from relaybatch.db.snapshot import one_snapshot
-from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.api_view import MethodCheckBeforeAuth
 from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
 from relaybatch.http.json_scan import too_deep
 from relaybatch.http.public_url import public_origin
-from relaybatch.http.query_params import Parameters
-from relaybatch.http.request_body import LARGEST_SELECTION_BYTES, body_too_large, read_body
+from relaybatch.http.query_params import QueryParams
+from relaybatch.http.request_body import MAX_SELECTION_BYTES, body_too_large, read_body
 from routing.credentials.credential import check_may_create
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _VALID_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
+class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
     dialects: tuple[Dialect, ...] = (RELAY, CHAT)
@@ -66,7 +66,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     def submitted_dialect(self, wire: SubmissionBody) -> Dialect:
         return detect_dialect(wire)
 
-    def listed_dialect(self, parameters: Parameters) -> Dialect:
+    def listed_dialect(self, parameters: QueryParams) -> Dialect:
         """OpenAI's SDK asks for nothing, and cannot read Relay's: those are listed on demand."""
         name = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
         return DIALECTS[name]
@@ -126,7 +126,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
 
     @openapi.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        with self._receive_creation(request, limit_bytes=LARGEST_SELECTION_BYTES) as (body, replay_key):
+        with self._receive_creation(request, limit_bytes=MAX_SELECTION_BYTES) as (body, replay_key):
             batch, dialect = self._get_batch(batch_id)
             submission = build_resubmission(batch, parse_item_filter(body, batch))
             return self._accept(submission, dialect, replay_key)
@@ -177,7 +177,7 @@ class BatchViewSet(WrongMethodsFirst, GenericViewSet[Batch]):
     def _context(self) -> RequestContext:
         request = self.request
         return RequestContext(
-            parameters=Parameters(request, known=None),
+            parameters=QueryParams(request, known=None),
             headers=request.headers,
             origin=lambda: public_origin(request),
         )
@@ -200,7 +200,7 @@ class MessageBatchViewSet(BatchViewSet):
     def submitted_dialect(self, wire: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
-    def listed_dialect(self, parameters: Parameters) -> Dialect:  # noqa: ARG002
+    def listed_dialect(self, parameters: QueryParams) -> Dialect:  # noqa: ARG002
         return MESSAGES
 
     @messages_schema.RESULTS

@@ -10,9 +10,9 @@ import tempfile
 import time
 from typing import TYPE_CHECKING
 
-from bench.deployment import Place, open_place
-from bench.figures import BenchFailed, Figure, table
-from relaybatch.output import make_streams_writable
+from bench.deployment import BenchDeployment, start_deployment
+from bench.figures import BenchError, Figure, table
+from relaybatch.output import configure_streams
 from relaybatch.quickstart.errors import QuickstartError
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ SYNCS = 20
 
 
 def main() -> int:
-    make_streams_writable()
+    configure_streams()
     arguments = _parse()
     settings = dict(pair.split("=", 1) for pair in arguments.set)
     began = time.monotonic()
     try:
-        with open_place(worker_arguments=arguments.worker_arguments, settings=settings) as place:
-            print(_machine(place.home), flush=True)
-            found = [figure for name in arguments.names or NAMES for figure in _figures(name, place)]
-    except (BenchFailed, QuickstartError) as problem:
+        with start_deployment(worker_arguments=arguments.worker_arguments, settings=settings) as deployment:
+            print(_machine(deployment.home), flush=True)
+            found = [figure for name in arguments.names or NAMES for figure in _figures(name, deployment)]
+    except (BenchError, QuickstartError) as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 1
     print(f"\n{table(found)}\n\n{time.monotonic() - began:.0f} s in all")
@@ -55,10 +55,10 @@ def _parse() -> argparse.Namespace:
     return arguments
 
 
-def _figures(name: str, place: Place) -> list[Figure]:
+def _figures(name: str, deployment: BenchDeployment) -> list[Figure]:
     """Imported only now: the benches need Django's settings, and those the servers' addresses."""
     print(f"bench      {name}", flush=True)
-    found: list[Figure] = importlib.import_module(f"bench.{name}").figures(place)
+    found: list[Figure] = importlib.import_module(f"bench.{name}").figures(deployment)
     return found
 
 

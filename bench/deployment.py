@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Any
 import django
 import psutil
 
-from bench.figures import BenchFailed
+from bench.figures import BenchError
 from relaybatch.quickstart import procfile
 from relaybatch.quickstart.servers.processes import clean_environment, free_port
 from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
-OF_A_DEPLOYMENT = (
+DEPLOYMENT_VARIABLES = (
     *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
 )
@@ -55,21 +55,21 @@ class Web:
             response = connection.getresponse()
             return response.status, response.read()
 
-    def submitted(self, body: bytes) -> str:
+    def submit(self, body: bytes) -> str:
         """The new batch's id."""
         status, answer = self.call("POST", "/v1/batches", body=body)
         if status != 202:
-            raise BenchFailed(f"the submission was answered with {status}: {answer[:300]!r}")
+            raise BenchError(f"the submission was answered with {status}: {answer[:300]!r}")
         return str(json.loads(answer)["id"])
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class BenchDeployment:
     """`worker_arguments` are added to the Procfile's `worker` line."""
 
     home: Path
     servers: Servers
-    upstream: Upstream
+    upstream: UpstreamProcess
     worker_arguments: tuple[str, ...]
     _catalog: list[SimpleNamespace] = field(default_factory=list)
 
@@ -83,7 +83,7 @@ class Place:
         return self._catalog[0]
 
     @contextlib.contextmanager
-    def web(self) -> Iterator[Web]:
+    def start_web(self) -> Iterator[Web]:
         port = free_port()
         with self._process("web", GUNICORN_CMD_ARGS=f"--bind=127.0.0.1:{port} --workers=1") as process:
             _wait_until(lambda: _answers(port), process)
@@ -91,7 +91,7 @@ class Place:
             yield Web(port, worker_pid, self.catalog.headers)
 
     @contextlib.contextmanager
-    def worker(self) -> Iterator[GuardedProcess]:
+    def start_worker(self) -> Iterator[WatchdogProcess]:
         from batches.models import Worker
 
         with self._process("worker", *self.worker_arguments) as process:
@@ -99,14 +99,14 @@ class Place:
             yield process
 
     @contextlib.contextmanager
-    def sweeper(self) -> Iterator[GuardedProcess]:
+    def start_sweeper(self) -> Iterator[WatchdogProcess]:
         with self._process("sweeper") as process:
             yield process
 
     @contextlib.contextmanager
-    def _process(self, name: str, *arguments: str, **environment: str) -> Iterator[GuardedProcess]:
+    def _process(self, name: str, *arguments: str, **environment: str) -> Iterator[WatchdogProcess]:
         program, *rest = procfile.commands(ROOT / "Procfile")[name]
-        process = GuardedProcess(
+        process = WatchdogProcess(
             [program, *rest, *arguments],
             log=self.home / "logs" / f"{name}.log",
             stop_steps="TERM:20",
@@ -119,11 +119,11 @@ class Place:
             process.stop()
 
 
-class Upstream:
+class UpstreamProcess:
     def __init__(self, home: Path) -> None:
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
-        self.process = GuardedProcess(
+        self.process = WatchdogProcess(
             [sys.executable, "-m", "bench.upstream", "--port", str(self.port)],
             log=home / "logs" / "upstream.log",
             stop_steps="TERM:5",
@@ -134,11 +134,11 @@ class Upstream:
 
     def _is_up(self) -> bool:
         try:
-            return bool(self.seen())
+            return bool(self.stats())
         except OSError:
             return False
 
-    def seen(self, *, reset: bool = False) -> dict[str, Any]:
+    def stats(self, *, reset: bool = False) -> dict[str, Any]:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
             connection.request("GET", "/seen?reset" if reset else "/seen")
             told: dict[str, Any] = json.loads(connection.getresponse().read())
@@ -146,26 +146,26 @@ class Upstream:
 
 
 @contextlib.contextmanager
-def open_place(*, worker_arguments: str, settings: dict[str, str]) -> Iterator[Place]:
+def start_deployment(*, worker_arguments: str, settings: dict[str, str]) -> Iterator[BenchDeployment]:
     """Servers, settings, tables and upstream. Everything is removed at the end."""
     home = Path(tempfile.mkdtemp(prefix="relaybatch-bench-"))
     try:
         with private_servers(home, durable=True) as servers:
             os.environ.update(_environment(home, servers) | settings)
             _migrate()
-            upstream = Upstream(home)
+            upstream = UpstreamProcess(home)
             try:
-                yield Place(home, servers, upstream, tuple(shlex.split(worker_arguments)))
+                yield BenchDeployment(home, servers, upstream, tuple(shlex.split(worker_arguments)))
             finally:
                 upstream.process.stop()
-                _let_go()
+                _close_connection()
     finally:
         forget_home(home)
         shutil.rmtree(home, ignore_errors=True)
 
 
 def _environment(home: Path, servers: Servers) -> dict[str, str]:
-    for name in [name for name in os.environ if name.startswith(OF_A_DEPLOYMENT)]:
+    for name in [name for name in os.environ if name.startswith(DEPLOYMENT_VARIABLES)]:
         del os.environ[name]
     return {
         "SECRET_KEY": secrets.token_urlsafe(48),
@@ -186,7 +186,7 @@ def _migrate() -> None:
     call_command("migrate", verbosity=0, interactive=False)
 
 
-def _let_go() -> None:
+def _close_connection() -> None:
     from django.db import connection
 
     connection.close()
@@ -202,9 +202,9 @@ def _answers(port: int) -> bool:
     return False
 
 
-def _wait_until(condition: Callable[[], bool], process: GuardedProcess) -> None:
+def _wait_until(condition: Callable[[], bool], process: WatchdogProcess) -> None:
     deadline = time.monotonic() + READY_SECONDS
     while not condition():
-        if not process.alive or time.monotonic() > deadline:
-            raise BenchFailed(f"not ready: {process.log.read_text(errors='replace')[-2000:]}")
+        if not process.is_alive or time.monotonic() > deadline:
+            raise BenchError(f"not ready: {process.log.read_text(errors='replace')[-2000:]}")
         time.sleep(0.05)

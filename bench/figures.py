@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 COLUMNS = ("figure", "measured", "reference", "ratio", "target", "")
 
 
-class BenchFailed(Exception):  # noqa: N818 -- what happened, not a kind of error
+class BenchError(Exception):
     """The work was not done as it should have been; a figure of it would say nothing."""
 
 
@@ -37,7 +37,7 @@ class Figure:
         return self.value / self.reference if self.value is not None and self.reference else None
 
     @property
-    def verdict(self) -> str:
+    def target_result(self) -> str:
         judged = self.ratio if self.of_ratio else self.value
         if self.target is None or judged is None:
             return ""
@@ -47,11 +47,11 @@ class Figure:
         ratio = f"{self.ratio:.2f}" if self.ratio is not None else ""
         return (
             self.name,
-            _shown(self.value, self.unit),
-            _shown(self.reference, self.unit) if self.reference is not None else "",
+            _format(self.value, self.unit),
+            _format(self.reference, self.unit) if self.reference is not None else "",
             ratio,
             self._target(),
-            " ".join(word for word in (self.verdict, self.note) if word),
+            " ".join(word for word in (self.target_result, self.note) if word),
         )
 
     def _target(self) -> str:
@@ -71,9 +71,9 @@ def percentile(values: Sequence[float], percent: int) -> float:
     return statistics.quantiles(values, n=100, method="inclusive")[percent - 1]
 
 
-def require(condition: bool, words: str) -> None:
+def require(condition: bool, message: str) -> None:
     if not condition:
-        raise BenchFailed(words)
+        raise BenchError(message)
 
 
 def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
@@ -82,7 +82,7 @@ def _line(row: tuple[str, ...], widths: Sequence[int]) -> str:
     return "  ".join((name.ljust(widths[0]), *right, note)).rstrip()
 
 
-def _shown(value: float | None, unit: str) -> str:
+def _format(value: float | None, unit: str) -> str:
     if value is None:
         return "n/a"
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2

@@ -12,24 +12,24 @@ import requests
 from django.conf import settings
 
 from bench.figures import Figure, percentile
-from bench.workload import clear, item_body, require_done, submission, wait_for_end
+from bench.workload import clear_tables, item_body, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.deployment import Place, Web
+    from bench.deployment import BenchDeployment, Web
 
 BATCHES, ITEMS = 50, 10
 IDLE_SECONDS = 0.1
 QUEUE = "bench"
 
 
-def figures(place: Place) -> list[Figure]:
-    clear()
-    with place.web() as web, place.worker():
-        waits = [_wait(place, web) for _ in range(BATCHES + 1)][1:]
-    bare = _Bare(place)
+def figures(deployment: BenchDeployment) -> list[Figure]:
+    clear_tables()
+    with deployment.start_web() as web, deployment.start_worker():
+        waits = [_wait(deployment, web) for _ in range(BATCHES + 1)][1:]
+    bare = _Bare(deployment)
     bare_waits = [bare.wait() for _ in range(BATCHES + 1)][1:]
     bare.close()
-    clear()
+    clear_tables()
     return [
         Figure(
             name=f"first item at the upstream after the 202: {word}",
@@ -46,23 +46,23 @@ def figures(place: Place) -> list[Figure]:
     ]
 
 
-def _wait(place: Place, web: Web) -> float:
+def _wait(deployment: BenchDeployment, web: Web) -> float:
     """The first item may well be quicker than the way of the 202 to us: that is a negative wait."""
     time.sleep(IDLE_SECONDS)
-    place.upstream.seen(reset=True)
-    batch_id = web.submitted(submission(ITEMS))
+    deployment.upstream.stats(reset=True)
+    batch_id = web.submit(submission(ITEMS))
     answered_at = time.monotonic()
-    require_done(wait_for_end(batch_id), place.upstream)
-    first_at: float = place.upstream.seen()["first_at"]
+    require_done(wait_for_end(batch_id), deployment.upstream)
+    first_at: float = deployment.upstream.stats()["first_at"]
     return first_at - answered_at
 
 
 class _Bare:
     """The same way with nothing else on it: UPDATE and COMMIT, LPUSH, BRPOP by another thread, UPDATE, COMMIT, POST."""
 
-    def __init__(self, place: Place) -> None:
-        self._upstream = place.upstream
-        self._url = f"{place.upstream.url}/v1/chat/completions"
+    def __init__(self, deployment: BenchDeployment) -> None:
+        self._upstream = deployment.upstream
+        self._url = f"{deployment.upstream.url}/v1/chat/completions"
         self._sending = redis.Redis.from_url(settings.REDIS_URL)
         self._marking = psycopg.connect(settings.DATABASE_URL, autocommit=True)
         self._marking.execute("CREATE TABLE bench_item (id int PRIMARY KEY, state text NOT NULL)")
@@ -72,11 +72,11 @@ class _Bare:
 
     def wait(self) -> float:
         time.sleep(IDLE_SECONDS)
-        self._upstream.seen(reset=True)
+        self._upstream.stats(reset=True)
         began = time.monotonic()
         self._marking.execute("UPDATE bench_item SET state = 'published' WHERE id = 1")
         self._sending.lpush(QUEUE, "1")
-        while not (seen := self._upstream.seen())["requests"]:
+        while not (seen := self._upstream.stats())["requests"]:
             time.sleep(0.01)
         return float(seen["first_at"]) - began
 

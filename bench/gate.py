@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from bench.figures import Figure, require
-from bench.measurements import commands
+from bench.measurements import redis_commands
 from routing.credentials.recheck import Allowance, clear_cache, recheck
 from routing.gate.admission import Admission
 from routing.gate.breaker_signals import OK
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import SimpleNamespace
 
-    from bench.deployment import Place
+    from bench.deployment import BenchDeployment
 
 CALLS = 2_000
-MOST_ROUND_TRIPS = 2
+MAX_ROUND_TRIPS = 2
 
 _USED = Tokens(input=900, output=100)
 _REQUESTS = Rule("requests", 1_000_000, 60, "sliding-window")
@@ -51,8 +51,8 @@ _CASES: tuple[tuple[str, int, tuple[Rule, ...]], ...] = (
 )
 
 
-def figures(place: Place) -> list[Figure]:
-    caller = _caller(place.catalog)
+def figures(deployment: BenchDeployment) -> list[Figure]:
+    caller = _caller(deployment.catalog)
     ping = _microseconds(client().ping)
     return [
         *_database_figures(caller),
@@ -99,10 +99,10 @@ def _figure(name: str, keys: int, rules: tuple[Rule, ...], *, ping: float) -> Fi
         passage.release(_USED)
 
     call()
-    before = commands(client())
+    before = redis_commands(client())
     microseconds = _microseconds(call)
-    trips = (commands(client())["evalsha"] - before["evalsha"]) / CALLS
-    require(trips <= MOST_ROUND_TRIPS, f"{name}: {trips} round trips a call")
+    trips = (redis_commands(client())["evalsha"] - before["evalsha"]) / CALLS
+    require(trips <= MAX_ROUND_TRIPS, f"{name}: {trips} round trips a call")
     note = f"{trips:.0f} round trip{'s' if trips > 1 else ''}; beside it a bare PING"
     return Figure(name=f"gate: {name}", value=microseconds, unit="µs", reference=ping, note=note)
 

@@ -13,19 +13,19 @@ import psutil
 from batches.payloads import open_store
 from bench.figures import Figure, require
 from bench.measurements import Memory
-from bench.workload import clear, item_body, wait_for_end
+from bench.workload import clear_tables, item_body, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.deployment import Place, Web
+    from bench.deployment import BenchDeployment, Web
 
 ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 20
 
 
-def figures(place: Place) -> list[Figure]:
+def figures(deployment: BenchDeployment) -> list[Figure]:
     body = _body()
-    clear()
-    place.upstream.seen(reset=True)
-    with place.web() as web, place.worker(), place.sweeper():
+    clear_tables()
+    deployment.upstream.stats(reset=True)
+    with deployment.start_web() as web, deployment.start_worker(), deployment.start_sweeper():
         _submit(web, _body(items=10))
         memory = Memory(web.worker_pid)
         memory.begin()
@@ -34,10 +34,10 @@ def figures(place: Place) -> list[Figure]:
         seconds = time.perf_counter() - began
         _run_to_the_end(web, batch_id)
         growth = memory.growth_bytes()
-    clear()
-    with place.web() as web:
+    clear_tables()
+    with deployment.start_web() as web:
         resident = [_resident_after_round(web, body) for _ in range(ROUNDS)]
-    clear()
+    clear_tables()
     return [
         Figure(
             name=f"{ITEMS:,} items of 100 KB: until the 200",
@@ -89,7 +89,7 @@ def _resident_after_round(web: Web, body: bytes) -> int:
     shown_id = _submit(web, body)
     resident: int = psutil.Process(web.worker_pid).memory_info().rss
     open_store().discard(_row_id(shown_id))
-    clear()
+    clear_tables()
     return resident
 
 

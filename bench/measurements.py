@@ -87,7 +87,7 @@ class Statements:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_stat_statements_reset()")
 
-    def counted(self) -> dict[str, tuple[int, float]]:
+    def counts(self) -> dict[str, tuple[int, float]]:
         """`{name: (calls, milliseconds in the server)}`, most calls first."""
         if not self._available:
             return {}
@@ -106,7 +106,7 @@ def _name(query: str) -> str:
     return next((name for part, name in STATEMENTS.items() if part in query), "other")
 
 
-def commands(client: redis.Redis) -> dict[str, int]:
+def redis_commands(client: redis.Redis) -> dict[str, int]:
     """Redis's commands so far, by name."""
     stats: Mapping[str, Any] = client.info("commandstats")
     return {name.removeprefix("cmdstat_"): int(row["calls"]) for name, row in stats.items()}

@@ -12,14 +12,14 @@ from django.test import Client
 from batches.execution.claim import claim_item
 from batches.models import Batch, BatchItem
 from bench.figures import Figure, percentile, require
-from bench.workload import clear, submission
+from bench.workload import clear_tables, submission
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable
 
-    from bench.deployment import Place
+    from bench.deployment import BenchDeployment
 
 BATCHES, ITEMS_A_BATCH = 20, 50_000
 CALLS, CLAIMS = 5, 200
@@ -42,11 +42,11 @@ FROM (SELECT batch_id, idx, row_number() OVER () AS number FROM batches_batchite
 """
 
 
-def figures(place: Place) -> list[Figure]:
-    clear()
-    with place.web() as web:
-        template = Batch.objects.get(id=web.submitted(submission(1)))
-    batches = _filled(template)
+def figures(deployment: BenchDeployment) -> list[Figure]:
+    clear_tables()
+    with deployment.start_web() as web:
+        template = Batch.objects.get(id=web.submit(submission(1)))
+    batches = _create_rows(template)
     client = _operator()
     found = [
         _page(client, "admin: list of batches", "/admin/batches/batch/"),
@@ -56,11 +56,11 @@ def figures(place: Place) -> list[Figure]:
         _counts(batches[0]),
         _claims(batches[1]),
     ]
-    clear()
+    clear_tables()
     return found
 
 
-def _filled(template: Batch) -> list[uuid.UUID]:
+def _create_rows(template: Batch) -> list[uuid.UUID]:
     ids = [uuid7() for _ in range(BATCHES)]
     for batch_id in ids:
         template.pk, template.total_items = batch_id, ITEMS_A_BATCH

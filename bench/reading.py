@@ -22,10 +22,10 @@ from batches.payloads.batch_payloads import BatchPayloads
 from batches.payloads.objects import ObjectPayloads
 from bench.figures import Figure, percentile, require
 from bench.measurements import Memory
-from bench.workload import clear, submission
+from bench.workload import clear_tables, submission
 
 if TYPE_CHECKING:
-    from bench.deployment import Place, Web
+    from bench.deployment import BenchDeployment, Web
 
 ITEMS, DONE = 50_000, 25_000
 CALLS = 50
@@ -42,25 +42,25 @@ WHERE batch_id = %s AND idx < %s"""
 
 
 @dataclass(frozen=True, slots=True)
-class Streamed:
+class StreamedResults:
     first_byte_seconds: float
     seconds: float
     growth_bytes: int | None
     size_bytes: int
 
 
-def figures(place: Place) -> list[Figure]:
-    clear()
-    with place.web() as web:
-        batch_id = web.submitted(submission(ITEMS, delay_ms=50))
+def figures(deployment: BenchDeployment) -> list[Figure]:
+    clear_tables()
+    with deployment.start_web() as web:
+        batch_id = web.submit(submission(ITEMS, delay_ms=50))
         _finish_half(batch_id)
         quiet = _status_seconds(web, batch_id)
         bare_status = _bare_status_seconds(web, batch_id)
         bare_results = _bare_results_seconds(batch_id)
-        streamed = _streamed(web, batch_id)
-        with place.worker():
+        streamed = _stream_results(web, batch_id)
+        with deployment.start_worker():
             busy = _status_seconds(web, batch_id)
-    clear()
+    clear_tables()
     return [
         *_status_figures("idle", quiet, bare_status),
         *_status_figures("worker busy", busy, bare_status),
@@ -82,7 +82,7 @@ def _status_figures(word: str, ours: list[float], bare: list[float]) -> list[Fig
     ]
 
 
-def _results_figures(streamed: Streamed, bare_seconds: float) -> list[Figure]:
+def _results_figures(streamed: StreamedResults, bare_seconds: float) -> list[Figure]:
     growth = streamed.growth_bytes
     return [
         Figure(
@@ -154,7 +154,7 @@ def _bare_results_seconds(batch_id: str) -> float:
     return time.perf_counter() - began
 
 
-def _streamed(web: Web, batch_id: str) -> Streamed:
+def _stream_results(web: Web, batch_id: str) -> StreamedResults:
     memory = Memory(web.worker_pid)
     memory.begin()
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=120)) as client:
@@ -169,4 +169,4 @@ def _streamed(web: Web, batch_id: str) -> Streamed:
     results = msgspec.json.decode(body)["results"]
     answered = sum("response" in result for result in results)
     require(len(results) == ITEMS and answered == DONE, f"{len(results)} results, {answered} answers")
-    return Streamed(first_byte, seconds, memory.growth_bytes(), len(body))
+    return StreamedResults(first_byte, seconds, memory.growth_bytes(), len(body))

@@ -15,14 +15,14 @@ from django.utils import timezone
 from batches.models import Batch, BatchItem, Owner
 from bench.figures import Figure, require
 from bench.measurements import Memory
-from bench.workload import clear, submission
+from bench.workload import clear_tables, submission
 from relaybatch.ids import uuid7, uuid7_run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bench.deployment import Place, Web
+    from bench.deployment import BenchDeployment, Web
 
 T = TypeVar("T")
 
@@ -47,19 +47,19 @@ _list = msgspec.json.Decoder(list[msgspec.Raw])
 _item = msgspec.json.Decoder(_Item)
 
 
-def figures(place: Place) -> list[Figure]:
+def figures(deployment: BenchDeployment) -> list[Figure]:
     body = submission(ITEMS, whole_bytes=BODY_BYTES)
     bare, ours, growths = [], [], []
-    with place.web() as web:
-        web.submitted(submission(10))
+    with deployment.start_web() as web:
+        web.submit(submission(10))
         for _ in range(ROUNDS):
-            clear()
-            bare.append(_bare(body, folder=place.home))
-            clear()
-            seconds, growth = _submitted(web, body)
+            clear_tables()
+            bare.append(_bare(body, folder=deployment.home))
+            clear_tables()
+            seconds, growth = _submit(web, body)
             ours.append(seconds)
             growths.append(growth)
-    clear()
+    clear_tables()
     grown = [growth for growth in growths if growth is not None]
     return [
         Figure(
@@ -83,10 +83,10 @@ def figures(place: Place) -> list[Figure]:
     ]
 
 
-def _submitted(web: Web, body: bytes) -> tuple[float, int | None]:
+def _submit(web: Web, body: bytes) -> tuple[float, int | None]:
     memory = Memory(web.worker_pid)
     memory.begin()
-    seconds, batch_id = _timed(lambda: web.submitted(body))
+    seconds, batch_id = _time_call(lambda: web.submit(body))
     growth = memory.growth_bytes()
     stored = BatchItem.objects.filter(batch_id=batch_id).count()
     require(stored == ITEMS, f"{stored} of {ITEMS} items are stored")
@@ -97,7 +97,7 @@ def _bare(body: bytes, *, folder: Path) -> float:
     """The least that a submission must do: cut and check, COPY the rows, write the bytes durably."""
     batch = _batch()
     with psycopg.connect(settings.DATABASE_URL) as connection:
-        seconds, _ = _timed(lambda: _work(body, batch=batch, connection=connection, path=folder / "bare"))
+        seconds, _ = _time_call(lambda: _work(body, batch=batch, connection=connection, path=folder / "bare"))
     require(BatchItem.objects.filter(batch_id=batch.id).count() == ITEMS, "the reference stored too few rows")
     return seconds
 
@@ -138,7 +138,7 @@ def _batch() -> Batch:
     )
 
 
-def _timed(work: Callable[[], T]) -> tuple[float, T]:
+def _time_call(work: Callable[[], T]) -> tuple[float, T]:
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result

@@ -15,41 +15,45 @@ from django.db.models import Max, Min
 
 from batches.models import BatchItem
 from bench.figures import Figure, require
-from bench.measurements import Statements, commands, cpu_seconds, machine_cpu_seconds
-from bench.workload import clear, item_body, require_done, submission, wait_for_end
+from bench.measurements import Statements, cpu_seconds, machine_cpu_seconds, redis_commands
+from bench.workload import clear_tables, item_body, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from batches.models import Batch
-    from bench.deployment import Place, Web
+    from bench.deployment import BenchDeployment, Web
 
 ITEMS, WARM_UP_ITEMS = 2_000, 200
 # (delay of the upstream, items per second wanted, rounds)
 CASES = ((50, 120, 1), (0, 200, 3))
 
 
-def figures(place: Place) -> list[Figure]:
+def figures(deployment: BenchDeployment) -> list[Figure]:
     found: list[Figure] = []
     for delay_ms, target, rounds in CASES:
-        clear()
-        with place.web() as web, place.sweeper() as sweeper, place.worker() as worker:
-            _run(place, web, items=WARM_UP_ITEMS, delay_ms=0)
+        clear_tables()
+        with (
+            deployment.start_web() as web,
+            deployment.start_sweeper() as sweeper,
+            deployment.start_worker() as worker,
+        ):
+            _run(deployment, web, items=WARM_UP_ITEMS, delay_ms=0)
             pids = {
                 "worker": worker.pid,
-                "PostgreSQL": place.servers.postgres.pid,
-                "Redis": place.servers.redis.pid,
-                "upstream": place.upstream.process.pid,
+                "PostgreSQL": deployment.servers.postgres.pid,
+                "Redis": deployment.servers.redis.pid,
+                "upstream": deployment.upstream.process.pid,
                 "sweeper": sweeper.pid,
             }
-            found += _Case(place, web, pids, delay_ms).figures(target=target, rounds=rounds)
-    clear()
+            found += _Case(deployment, web, pids, delay_ms).figures(target=target, rounds=rounds)
+    clear_tables()
     return found
 
 
 class _Case:
-    def __init__(self, place: Place, web: Web, pids: dict[str, int], delay_ms: int) -> None:
-        self._place = place
+    def __init__(self, deployment: BenchDeployment, web: Web, pids: dict[str, int], delay_ms: int) -> None:
+        self._deployment = deployment
         self._web = web
         self._pids = pids
         self._delay_ms = delay_ms
@@ -59,7 +63,7 @@ class _Case:
     def figures(self, *, target: int, rounds: int) -> list[Figure]:
         ours, bare, costs = [], [], []
         for _ in range(rounds):
-            bare.append(_bare(self._place, delay_ms=self._delay_ms))
+            bare.append(_bare(self._deployment, delay_ms=self._delay_ms))
             rate, cost = self._round()
             ours.append(rate)
             costs.append(cost)
@@ -82,13 +86,13 @@ class _Case:
         cpu = {name: cpu_seconds(pid) for name, pid in self._pids.items()}
         machine, ourselves, began = machine_cpu_seconds(), time.process_time(), time.perf_counter()
         self._statements.begin()
-        sent = commands(self._redis)
-        batch = _run(self._place, self._web, items=ITEMS, delay_ms=self._delay_ms)
+        sent = redis_commands(self._redis)
+        batch = _run(self._deployment, self._web, items=ITEMS, delay_ms=self._delay_ms)
         used = {name: cpu_seconds(pid) - cpu[name] for name, pid in self._pids.items()}
         seconds = time.perf_counter() - began
         others = machine_cpu_seconds() - machine - sum(used.values()) - (time.process_time() - ourselves)
-        counted = self._statements.counted()
-        told = commands(self._redis)
+        counted = self._statements.counts()
+        told = redis_commands(self._redis)
         return _rate(batch), [
             _cpu_figure(used),
             _others_figure(others / seconds),
@@ -97,10 +101,10 @@ class _Case:
         ]
 
 
-def _run(place: Place, web: Web, *, items: int, delay_ms: int) -> Batch:
-    place.upstream.seen(reset=True)
-    batch = wait_for_end(web.submitted(submission(items, delay_ms=delay_ms)))
-    require_done(batch, place.upstream)
+def _run(deployment: BenchDeployment, web: Web, *, items: int, delay_ms: int) -> Batch:
+    deployment.upstream.stats(reset=True)
+    batch = wait_for_end(web.submit(submission(items, delay_ms=delay_ms)))
+    require_done(batch, deployment.upstream)
     return batch
 
 
@@ -113,13 +117,13 @@ def _rate(batch: Batch) -> float:
     return batch.total_items / seconds
 
 
-def _bare(place: Place, *, delay_ms: int) -> float:
+def _bare(deployment: BenchDeployment, *, delay_ms: int) -> float:
     """As many threads as slots that do nothing but post, with `requests`, to the same upstream."""
-    place.upstream.seen(reset=True)
+    deployment.upstream.stats(reset=True)
     numbers = iter(range(ITEMS))
     lock = threading.Lock()
     slots = [
-        threading.Thread(target=_post_all, args=(place.upstream.url, numbers, lock, delay_ms))
+        threading.Thread(target=_post_all, args=(deployment.upstream.url, numbers, lock, delay_ms))
         for _ in range(settings.RELAY_BATCH_CONCURRENCY)
     ]
     began = time.perf_counter()
@@ -128,7 +132,7 @@ def _bare(place: Place, *, delay_ms: int) -> float:
     for slot in slots:
         slot.join()
     seconds = time.perf_counter() - began
-    require(place.upstream.seen()["requests"] == ITEMS, "the reference lost requests")
+    require(deployment.upstream.stats()["requests"] == ITEMS, "the reference lost requests")
     return ITEMS / seconds
 
 

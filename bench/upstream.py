@@ -32,17 +32,17 @@ _BODY = json.dumps(
 ).encode()
 
 
-def _answer(body: bytes) -> bytes:
+def _http_response(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n%s" % (
         len(body),
         body,
     )
 
 
-_ANSWER = _answer(_BODY)
+_ANSWER = _http_response(_BODY)
 
 
-class Seen:
+class RequestStats:
     """`first_at`: on the machine's monotonic clock, which all processes share."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Seen:
         self.most_inside = 0
         self.first_at = 0.0
 
-    def enter(self, item: bytes) -> None:
+    def begin_request(self, item: bytes) -> None:
         if not self.requests:
             self.first_at = time.monotonic()
         self.requests += 1
@@ -60,7 +60,7 @@ class Seen:
         self.inside += 1
         self.most_inside = max(self.most_inside, self.inside)
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         return {
             "requests": self.requests,
             "items": len(self.items),
@@ -70,7 +70,7 @@ class Seen:
 
 
 class Connection(asyncio.Protocol):
-    seen = Seen()
+    seen = RequestStats()
     transport: asyncio.Transport
 
     def __init__(self) -> None:
@@ -94,12 +94,12 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, head: bytes, body: bytes) -> None:
         if head.startswith(b"GET"):
-            self.transport.write(_answer(json.dumps(Connection.seen.told()).encode()))
+            self.transport.write(_http_response(json.dumps(Connection.seen.to_json()).encode()))
             if head.startswith(b"GET /seen?reset"):
-                Connection.seen = Seen()
+                Connection.seen = RequestStats()
             return
         item, delay = _ITEM.search(head), _DELAY.search(body)
-        Connection.seen.enter(item[1] if item else b"")
+        Connection.seen.begin_request(item[1] if item else b"")
         asyncio.get_running_loop().call_later(int(delay[1]) / 1000 if delay else 0, self._finish)
 
     def _finish(self) -> None:

@@ -10,14 +10,14 @@ from django.conf import settings
 from django.db import connection
 
 from batches.models import Batch, BatchItem
-from bench.figures import BenchFailed, require
+from bench.figures import BenchError, require
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:
-    from bench.deployment import Upstream
+    from bench.deployment import UpstreamProcess
 
 MODEL = "echo-1"
-END_SECONDS = 180.0
+MAX_END_SECONDS = 180.0
 
 
 def item_body(number: int, *, delay_ms: int, size: int = 0) -> bytes:
@@ -35,20 +35,20 @@ def submission(items: int, *, delay_ms: int = 0, whole_bytes: int = 0) -> bytes:
 
 
 def wait_for_end(batch_id: str) -> Batch:
-    deadline = time.monotonic() + END_SECONDS
+    deadline = time.monotonic() + MAX_END_SECONDS
     while True:
         batch = Batch.objects.get(id=batch_id)
         if batch.ended_at:
             return batch
         if time.monotonic() > deadline:
             counts = BatchItem.objects.counts_by_batch([batch.id])
-            raise BenchFailed(f"the batch did not end: {counts}")
+            raise BenchError(f"the batch did not end: {counts}")
         time.sleep(0.05)
 
 
-def require_done(batch: Batch, upstream: Upstream) -> None:
+def require_done(batch: Batch, upstream: UpstreamProcess) -> None:
     """Every item completed, sent once, paid once, and never more at a time than there are slots."""
-    total, seen = batch.total_items, upstream.seen()
+    total, seen = batch.total_items, upstream.stats()
     require(batch.final_counts == {"completed": total}, f"not all completed: {batch.final_counts}")
     require(seen["requests"] == seen["items"] == total, f"{total} items, but the upstream saw {seen}")
     require(seen["most_inside"] <= settings.RELAY_BATCH_CONCURRENCY, f"too many at once: {seen}")
@@ -56,7 +56,7 @@ def require_done(batch: Batch, upstream: Upstream) -> None:
     require(events == total, f"{total} items, but {events} usage events")
 
 
-def clear() -> None:
+def clear_tables() -> None:
     """Neither rows nor messages of an earlier bench are in the way of the next one."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE batches_batch, batches_batchitem, usage_usageevent CASCADE")

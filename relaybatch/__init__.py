@@ -3,6 +3,6 @@
 Every process imports something of it before it reads its settings: so here the environment is put right for all.
 """
 
-from relaybatch.conf.ignored_variables import leave_out
+from relaybatch.conf.ignored_variables import remove_ignored_variables
 
-leave_out()
+remove_ignored_variables()

@@ -6,7 +6,7 @@ from django.apps import AppConfig
 from django.contrib.admin.apps import AdminConfig
 from django.db.backends.signals import connection_created
 
-from relaybatch.conf.database_url import prepare_session
+from relaybatch.conf.database_url import configure_session
 
 
 class WiringConfig(AppConfig):
@@ -16,7 +16,7 @@ class WiringConfig(AppConfig):
     def ready(self) -> None:
         from relaybatch import celery  # noqa: F401 -- makes our app the current one
 
-        connection_created.connect(prepare_session)
+        connection_created.connect(configure_session)
 
 
 class SiteConfig(AdminConfig):

@@ -4,16 +4,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 from django.core.asgi import get_asgi_application
 
-from relaybatch.conf.startup import one_line_if_wrong
+from relaybatch.conf.startup import exit_on_bad_config
 
-with one_line_if_wrong():
+with exit_on_bad_config():
     django_application = get_asgi_application()
 
-    from relaybatch.http.asgi_limits import with_bounds
+    from relaybatch.http.asgi_limits import with_body_limit
     from routing.checks import require_readable_secrets  # its models need the apps
 
     # Servers import this inside of a running loop, where the database may not be asked.
     with ThreadPoolExecutor(max_workers=1) as thread:
         thread.submit(require_readable_secrets).result()
 
-application = with_bounds(django_application)
+application = with_body_limit(django_application)

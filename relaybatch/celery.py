@@ -14,16 +14,16 @@ os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
 
-from relaybatch.broker.connection import SteadyAMQP
-from relaybatch.conf.startup import one_line_if_wrong
+from relaybatch.broker.connection import ResilientAMQP
+from relaybatch.conf.startup import exit_on_bad_config
 from relaybatch.conf.url_settings import broker_url
 
-with one_line_if_wrong():
+with exit_on_bad_config():
     # Celery looks for its app in several ways, and would tell of the last one's error, not of this.
     redis_url = settings.REDIS_URL
 
 
-app = Celery("relaybatch", amqp=SteadyAMQP)
+app = Celery("relaybatch", amqp=ResilientAMQP)
 app.conf.update(
     broker_url=broker_url(redis_url),
     broker_connection_retry_on_startup=True,
@@ -63,5 +63,5 @@ app.autodiscover_tasks()
 
 
 @setup_logging.connect
-def keep_our_logging(**_: object) -> None:
+def keep_django_logging(**_: object) -> None:
     """Celery would set up lines of its own form; with a receiver it leaves Django's LOGGING as it is."""

@@ -8,7 +8,7 @@ from django.http import JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
 from relaybatch.http import errors
-from relaybatch.http.error_responses import error_answer
+from relaybatch.http.error_responses import error_response
 from relaybatch.readiness import OK, READINESS
 
 if TYPE_CHECKING:
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 @csrf_exempt
 def healthz(request: HttpRequest) -> HttpResponse:
-    return _if_read(request) or JsonResponse({"status": "ok"})
+    return _reject_write_method(request) or JsonResponse({"status": "ok"})
 
 
 @csrf_exempt
 def readyz(request: HttpRequest) -> HttpResponse:
     """503 with a word for each part that is away."""
-    if refusal := _if_read(request):
+    if refusal := _reject_write_method(request):
         return refusal
-    found = READINESS.words()
+    found = READINESS.check()
     ready = all(word == OK for word in found.values())
     body = {"status": "ready" if ready else "unavailable", "checks": found}
     return JsonResponse(body, status=200 if ready else 503)
 
 
-def _if_read(request: HttpRequest) -> HttpResponse | None:
+def _reject_write_method(request: HttpRequest) -> HttpResponse | None:
     if request.method in ("GET", "HEAD"):
         return None
-    response = error_answer(request, errors.MethodNotAllowed(f"{request.method} is not allowed here."))
+    response = error_response(request, errors.MethodNotAllowed(f"{request.method} is not allowed here."))
     response["Allow"] = "GET, HEAD"
     return response

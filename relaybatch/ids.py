@@ -14,7 +14,7 @@ _RUN_BITS = 20
 
 
 def uuid7() -> uuid.UUID:
-    return uuid.UUID(int=_stamp() | secrets.randbits(62))
+    return uuid.UUID(int=_timestamp_bits() | secrets.randbits(62))
 
 
 def uuid7_run(count: int) -> Iterator[uuid.UUID]:
@@ -24,10 +24,10 @@ def uuid7_run(count: int) -> Iterator[uuid.UUID]:
     """
     if count > 1 << _RUN_BITS:
         raise ValueError(f"at most {1 << _RUN_BITS} ids in a run")
-    first = _stamp() | secrets.randbits(62 - _RUN_BITS) << _RUN_BITS
+    first = _timestamp_bits() | secrets.randbits(62 - _RUN_BITS) << _RUN_BITS
     return (uuid.UUID(int=first + number) for number in range(count))
 
 
-def _stamp() -> int:
+def _timestamp_bits() -> int:
     """48 bits of milliseconds, the version (7) and the variant (0b10) in their places."""
     return (time.time_ns() // 1_000_000) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62

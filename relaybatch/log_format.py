@@ -22,16 +22,16 @@ DETAILS = ("host", "host_key", "status", "seconds")
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 
 
-MOST_CAUSES = 10
+MAX_CAUSES = 10
 # All that some reader takes for the end of a line.
 LINE_BREAKS = re.compile("[\\n\\r\\v\\f\\x1c-\\x1e\\x85\\u2028\\u2029]")
 
 
-def kind_and_place(exception: BaseException) -> str:
+def describe_exception(exception: BaseException) -> str:
     """`KeyError from DataError at file.py:3 inner < file.py:1 outer`."""
     kinds: list[str] = []
     cause: BaseException | None = exception
-    while cause is not None and len(kinds) < MOST_CAUSES:
+    while cause is not None and len(kinds) < MAX_CAUSES:
         kinds.append(type(cause).__qualname__)
         cause = cause.__cause__ or cause.__context__
     frames = traceback.extract_tb(exception.__traceback__)
@@ -45,15 +45,15 @@ def configure(config: dict[str, Any]) -> None:
     logging.captureWarnings(True)
 
 
-def ids_of(record: logging.LogRecord) -> dict[str, str]:
+def fields_of(record: logging.LogRecord) -> dict[str, str]:
     """Those that are there. They come from `extra=`; the request's is on every line written while it is served."""
     ids = {name: getattr(record, name, "") for name in (*IDS, *DETAILS)}
     ids["request_id"] = ids["request_id"] or request_id.get()
     return {name: str(value) for name, value in ids.items() if value}
 
 
-def told_exception(record: logging.LogRecord) -> str:
-    return kind_and_place(record.exc_info[1]) if record.exc_info and record.exc_info[1] else ""
+def exception_text(record: logging.LogRecord) -> str:
+    return describe_exception(record.exc_info[1]) if record.exc_info and record.exc_info[1] else ""
 
 
 class TextFormatter(logging.Formatter):
@@ -63,8 +63,8 @@ class TextFormatter(logging.Formatter):
         record.message = record.getMessage().strip()
         if self.usesTime():
             record.asctime = self.formatTime(record, self.datefmt)
-        ids = [f"{name}={value}" for name, value in ids_of(record).items()]
-        parts = [self.formatMessage(record), *ids, told_exception(record)]
+        ids = [f"{name}={value}" for name, value in fields_of(record).items()]
+        parts = [self.formatMessage(record), *ids, exception_text(record)]
         return LINE_BREAKS.sub(_escaped, " ".join(part for part in parts if part))
 
 
@@ -75,9 +75,9 @@ class JsonFormatter(logging.Formatter):
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage().strip(),
-            **ids_of(record),
+            **fields_of(record),
         }
-        if exception := told_exception(record):
+        if exception := exception_text(record):
             line["exception"] = exception
         return json.dumps(line, ensure_ascii=True)
 

@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 
-class Nowhere(io.TextIOBase):
+class NullStream(io.TextIOBase):
     """In the place of a stream that the process was started without."""
 
     def writable(self) -> bool:
@@ -19,9 +19,9 @@ class Nowhere(io.TextIOBase):
         return len(text)
 
 
-def make_streams_writable() -> None:
+def configure_streams() -> None:
     """Characters that stdout's encoding lacks are escaped, as Python by itself does on stderr. Once at a start."""
-    sys.stdout, sys.stderr = sys.stdout or Nowhere(), sys.stderr or Nowhere()
+    sys.stdout, sys.stderr = sys.stdout or NullStream(), sys.stderr or NullStream()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
@@ -33,17 +33,17 @@ def write_line(stream: Any, text: str) -> OSError | None:
     code.
     """
     underlying = getattr(stream, "_out", stream)
-    if underlying is None or isinstance(underlying, Nowhere):
+    if underlying is None or isinstance(underlying, NullStream):
         return OSError(errno.EBADF, os.strerror(errno.EBADF))
     try:
         stream.write(f"{text}\n")
         stream.flush()
     except OSError as error:
-        _lead_nowhere(underlying)
+        _redirect_to_null(underlying)
         return error
     return None
 
 
-def _lead_nowhere(stream: Any) -> None:
+def _redirect_to_null(stream: Any) -> None:
     with open(os.devnull, "wb") as nowhere:
         os.dup2(nowhere.fileno(), stream.fileno())

@@ -25,8 +25,8 @@ from redis.exceptions import (
 )
 
 from batches.payloads import PayloadStoreUnavailable, open_store
-from relaybatch.broker.redis_errors import WRONG_REPLY
-from relaybatch.db.connection import lend_connection
+from relaybatch.broker.redis_errors import INVALID_REPLY_ERRORS
+from relaybatch.db.connection import release_connection
 from routing.gate.redis import PREFIX
 
 if TYPE_CHECKING:
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Below the 5 s that load balancers commonly wait.
-WAIT_SECONDS = 3.0
-FRESH_SECONDS = 1.0
+TIMEOUT_SECONDS = 3.0
+CACHE_SECONDS = 1.0
 OK = "ok"
-NOT_IN_TIME, NOT_AT_ALL = NO_ANSWER = ("does not answer in time", "does not answer")
+TIMED_OUT, CONNECTION_FAILED = UNANSWERED = ("does not answer in time", "does not answer")
 # redis-py counts some of them among the connection's.
 ERROR_REPLIES = (ResponseError, AuthenticationError, AuthorizationError, BusyLoadingError)
 
 
-class Strand:
+class CheckThread:
     """Parts that are asked one after the other, on a thread that leaves no database session behind.
 
     A check's answer is `ok`, or what is wrong with its part.
@@ -51,22 +51,22 @@ class Strand:
 
     def __init__(self, checks: dict[str, Callable[[], str]]) -> None:
         self._checks = checks
-        self._asked: dict[str, Future[str]] = {}
+        self._results: dict[str, Future[str]] = {}
         self._thread: threading.Thread | None = None
         self._session: Any = None
-        self._letting_go = threading.Lock()
+        self._session_lock = threading.Lock()
 
-    def ask(self) -> dict[str, Future[str]]:
+    def start(self) -> dict[str, Future[str]]:
         """One that still hangs since an earlier look is not asked twice: what it says then is the answer."""
         if self._thread is None or not self._thread.is_alive():
-            self._asked = {name: Future() for name in self._checks}
+            self._results = {name: Future() for name in self._checks}
             self._thread = threading.Thread(target=self._run, name="readyz", daemon=True)
             self._thread.start()
-        return self._asked
+        return self._results
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """Ends its wait for a database that says nothing: the next look asks the one that is there then."""
-        with self._letting_go:  # what was lent is another thread's
+        with self._session_lock:  # what was lent is another thread's
             raw = self._session and self._session.connection
             if raw is None:
                 return
@@ -80,16 +80,16 @@ class Strand:
     def _run(self) -> None:
         self._session = connections["default"].copy()
         # After those who wait have given up, so that they all say the same.
-        self._session.settings_dict["OPTIONS"]["connect_timeout"] = int(WAIT_SECONDS) + 1
+        self._session.settings_dict["OPTIONS"]["connect_timeout"] = int(TIMEOUT_SECONDS) + 1
         connections["default"] = self._session
         try:
             for name, check in self._checks.items():
-                word = _told(name, check)
-                with self._letting_go:
-                    lend_connection()
-                self._asked[name].set_result(word)
+                result = _run_check(name, check)
+                with self._session_lock:
+                    release_connection()
+                self._results[name].set_result(result)
         finally:
-            with self._letting_go:
+            with self._session_lock:
                 connections.close_all()
 
 
@@ -97,40 +97,40 @@ class Readiness:
     """One look at a time: who asks meanwhile waits for it, and what it finds is good for a second."""
 
     def __init__(self) -> None:
-        self._looking = threading.Lock()
-        self._words: dict[str, str] = {}
-        self._fresh_until = 0.0
+        self._lock = threading.Lock()
+        self._results: dict[str, str] = {}
+        self._cached_until = 0.0
         self._migrated = False
-        self._database = Strand({"database": _check_database, "migrations": self._check_migrations})
-        self._payloads = Strand({"payload_store": _check_payloads})
-        self._redis = Strand({"redis": _check_redis})
+        self._database = CheckThread({"database": _check_database, "migrations": self._check_migrations})
+        self._payloads = CheckThread({"payload_store": _check_payloads})
+        self._redis = CheckThread({"redis": _check_redis})
 
-    def words(self) -> dict[str, str]:
+    def check(self) -> dict[str, str]:
         """A word for each part, `ok` or what is wrong with it, within WAIT_SECONDS."""
-        with self._looking:
-            if time.monotonic() >= self._fresh_until:
-                self._words = self._find()
-                self._fresh_until = time.monotonic() + FRESH_SECONDS
-            return self._words
+        with self._lock:
+            if time.monotonic() >= self._cached_until:
+                self._results = self._run_checks()
+                self._cached_until = time.monotonic() + CACHE_SECONDS
+            return self._results
 
-    def forget(self) -> None:
+    def clear_cache(self) -> None:
         """The next one who asks looks anew."""
-        with self._looking:
-            self._fresh_until, self._migrated = 0.0, False
+        with self._lock:
+            self._cached_until, self._migrated = 0.0, False
 
-    def _find(self) -> dict[str, str]:
+    def _run_checks(self) -> dict[str, str]:
         """The payload store's marker stands in the database, and is asked for in the session that has just answered."""
-        deadline = time.monotonic() + WAIT_SECONDS
-        redis = self._redis.ask()
-        words = _heard(self._database.ask(), deadline=deadline)
-        if words["database"] in NO_ANSWER:
-            words["payload_store"] = words["database"]
+        deadline = time.monotonic() + TIMEOUT_SECONDS
+        redis = self._redis.start()
+        results = _collect_results(self._database.start(), deadline=deadline)
+        if results["database"] in UNANSWERED:
+            results["payload_store"] = results["database"]
         else:
-            words |= _heard(self._payloads.ask(), deadline=deadline)
-        words |= _heard(redis, deadline=deadline)
-        self._database.cut()
-        self._payloads.cut()
-        return words
+            results |= _collect_results(self._payloads.start(), deadline=deadline)
+        results |= _collect_results(redis, deadline=deadline)
+        self._database.abort()
+        self._payloads.abort()
+        return results
 
     def _check_migrations(self) -> str:
         """What was applied once stays so: it is not looked for again."""
@@ -143,18 +143,18 @@ class Readiness:
         return OK
 
 
-def _told(name: str, check: Callable[[], str]) -> str:
+def _run_check(name: str, check: Callable[[], str]) -> str:
     try:
         return check()
     except Exception as error:  # noqa: BLE001 -- whatever is wrong with it, the part is not ready
         # The class alone: messages of drivers hold addresses and names of accounts.
         logger.warning("not ready: %s: %s", name, type(error).__qualname__)
-        return NOT_AT_ALL
+        return CONNECTION_FAILED
 
 
-def _heard(asked: dict[str, Future[str]], *, deadline: float) -> dict[str, str]:
-    done = wait(asked.values(), timeout=max(deadline - time.monotonic(), 0)).done
-    return {name: answer.result() if answer in done else NOT_IN_TIME for name, answer in asked.items()}
+def _collect_results(started: dict[str, Future[str]], *, deadline: float) -> dict[str, str]:
+    done = wait(started.values(), timeout=max(deadline - time.monotonic(), 0)).done
+    return {name: answer.result() if answer in done else TIMED_OUT for name, answer in started.items()}
 
 
 def _check_database() -> str:
@@ -167,14 +167,14 @@ def _check_database() -> str:
 def _check_redis() -> str:
     """By a write, as the gate and the broker need it: a replica or a full server answers PING as well."""
     with Redis.from_url(
-        settings.REDIS_URL, socket_connect_timeout=WAIT_SECONDS, socket_timeout=WAIT_SECONDS
+        settings.REDIS_URL, socket_connect_timeout=TIMEOUT_SECONDS, socket_timeout=TIMEOUT_SECONDS
     ) as redis:
         try:
             written = redis.set(f"{PREFIX}ready", 1, px=1000)
         except ERROR_REPLIES as error:
             logger.warning("not ready: redis: %s", type(error).__qualname__)
             return "answers with an error"
-        except (InvalidResponse, *WRONG_REPLY):
+        except (InvalidResponse, *INVALID_REPLY_ERRORS):
             written = None
     return OK if written is True else "answers wrongly"
 

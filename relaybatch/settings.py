@@ -10,7 +10,7 @@ from relaybatch.conf.database_url import database_from_url
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 SECRET_KEY = env.required(
-    "SECRET_KEY", env.secret("SECRET_KEY"), form="a long random text, or SECRET_KEY_FILE"
+    "SECRET_KEY", env.secret("SECRET_KEY"), expected="a long random text, or SECRET_KEY_FILE"
 )
 DEBUG = False
 ALLOWED_HOSTS = url_settings.host_names("ALLOWED_HOSTS")
@@ -63,7 +63,7 @@ TEMPLATES = [
 ]
 
 DATABASE_URL = env.required(
-    "DATABASE_URL", env.secret("DATABASE_URL"), form="postgresql://user:password@host:port/name"
+    "DATABASE_URL", env.secret("DATABASE_URL"), expected="postgresql://user:password@host:port/name"
 )
 DATABASES = {"default": database_from_url(DATABASE_URL)}
 REDIS_URL = url_settings.redis_url("REDIS_URL")
@@ -149,9 +149,9 @@ RELAY_WORKER_LOST_S = env.integer("RELAY_WORKER_LOST_S", 30, minimum=1, maximum=
 RELAY_SHUTDOWN_GRACE_S = env.integer("RELAY_SHUTDOWN_GRACE_S", 30, minimum=0, maximum=86_400)
 RELAY_TRUST_ENV_PROXIES = env.flag("RELAY_TRUST_ENV_PROXIES")
 UPSTREAM_CERTIFICATES = (
-    env.certificates("REQUESTS_CA_BUNDLE")
-    + env.certificates("CURL_CA_BUNDLE")
-    + env.certificates("SSL_CERT_FILE")
+    env.certificate_files("REQUESTS_CA_BUNDLE")
+    + env.certificate_files("CURL_CA_BUNDLE")
+    + env.certificate_files("SSL_CERT_FILE")
 )
 env.folders("SSL_CERT_DIR")  # OpenSSL reads it itself, and would pass over what is wrong with it
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")

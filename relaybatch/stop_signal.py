@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 logger = logging.getLogger(__name__)
 
 # What process managers are told to wait beyond the grace is a second more (docs/operations.md).
-LAST_SECONDS = 4.0
+EXIT_MARGIN_SECONDS = 4.0
 DAY_SECONDS = 86_400.0
 
 
@@ -22,35 +22,35 @@ class StopSignal:
     """
 
     def __init__(self) -> None:
-        self._asked = False
+        self._is_set = False
         self._wake: SimpleQueue[None] = SimpleQueue()
 
     def set(self) -> None:
-        self._asked = True
+        self._is_set = True
         self._wake.put(None)
 
     def is_set(self) -> bool:
-        return self._asked
+        return self._is_set
 
     def wait(self, seconds: float) -> bool:
         """Until it is set or the time is over; whether it is set. Any number of threads may wait."""
-        if not self._asked:
+        if not self._is_set:
             with contextlib.suppress(Empty):
                 self._wake.get(timeout=seconds)
                 self._wake.put(None)  # for the next one that waits
-        return self._asked
+        return self._is_set
 
 
-def end_process_after(told: StopSignal, *, seconds: float) -> None:
+def exit_after(stop: StopSignal, *, seconds: float) -> None:
     """Ends the process so long after it was told to end, whatever it still waits for.
 
     A server that takes a question and never answers cannot be left otherwise. What it held is as a killed one's.
     """
-    threading.Thread(target=_end_process_after, args=(told, seconds), name="end", daemon=True).start()
+    threading.Thread(target=_exit_after, args=(stop, seconds), name="end", daemon=True).start()
 
 
-def _end_process_after(told: StopSignal, seconds: float) -> None:
-    while not told.wait(DAY_SECONDS):
+def _exit_after(stop: StopSignal, seconds: float) -> None:
+    while not stop.wait(DAY_SECONDS):
         pass
     time.sleep(seconds)
     logger.warning("told to end, and still waiting for a server: the process ends now")

@@ -15,7 +15,7 @@ urlpatterns = [
     path("", include("routing.urls")),
     path("", include("usage.urls")),
     path("", include("batches.urls")),
-    re_path(r"^(?!admin/|static/)", error_views.nothing_here),
+    re_path(r"^(?!admin/|static/)", error_views.unknown_route),
 ]
 
 handler400 = error_views.bad_request

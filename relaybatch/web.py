@@ -10,15 +10,15 @@ import sys
 from pathlib import Path
 
 from relaybatch.conf import env
-from relaybatch.conf.startup import one_line_if_wrong
+from relaybatch.conf.startup import exit_on_bad_config
 
-MOST_PROCESSES = 1024
+MAX_PROCESSES = 1024
 CONFIGURATION = Path(__file__).resolve().parents[1] / "gunicorn.conf.py"
 
 
 def main() -> None:
-    with one_line_if_wrong():
-        processes = env.optional_integer("WEB_CONCURRENCY", minimum=1, maximum=MOST_PROCESSES)
+    with exit_on_bad_config():
+        processes = env.optional_integer("WEB_CONCURRENCY", minimum=1, maximum=MAX_PROCESSES)
     if processes is None:
         os.environ.pop("WEB_CONCURRENCY", None)
     server = [sys.executable, "-m", "gunicorn", "--config", str(CONFIGURATION), "relaybatch.wsgi"]

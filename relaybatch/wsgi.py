@@ -2,9 +2,9 @@
 
 from django.core.wsgi import get_wsgi_application
 
-from relaybatch.conf.startup import APP_CANNOT_BE_LOADED, one_line_if_wrong
+from relaybatch.conf.startup import APP_LOAD_ERROR, exit_on_bad_config
 
-with one_line_if_wrong(exit_code=APP_CANNOT_BE_LOADED):
+with exit_on_bad_config(exit_code=APP_LOAD_ERROR):
     application = get_wsgi_application()
 
     from routing.checks import require_readable_secrets  # its models need the apps

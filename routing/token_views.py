@@ -11,7 +11,7 @@ import msgspec
 from rest_framework.response import Response
 
 from relaybatch.db.clock import database_now
-from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.api_view import MethodCheckBeforeAuth
 from relaybatch.http.errors import Forbidden, InvalidRequest, Unavailable
 from routing import openapi
 from routing.credentials.session_authentication import SessionLoginAuthentication, read_body
@@ -48,7 +48,7 @@ class RevokeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     jti: uuid.UUID | msgspec.UnsetType = msgspec.UNSET
 
 
-class TokenMint(WrongMethodsFirst):
+class TokenMint(MethodCheckBeforeAuth):
     authentication_classes = [SessionLoginAuthentication]
 
     @openapi.MINT
@@ -68,7 +68,7 @@ class TokenMint(WrongMethodsFirst):
         return Response(minted.as_json() | {"project": project.name}, headers={"Cache-Control": "no-store"})
 
 
-class TokenRevoke(WrongMethodsFirst):
+class TokenRevoke(MethodCheckBeforeAuth):
     authentication_classes = [SessionLoginAuthentication]
 
     @openapi.REVOKE

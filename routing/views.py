@@ -8,7 +8,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 
-from relaybatch.http.api_view import WrongMethodsFirst
+from relaybatch.http.api_view import MethodCheckBeforeAuth
 from routing.resolution.available_models import available_models
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from routing.models import Model
 
 
-class ModelList(WrongMethodsFirst):
+class ModelList(MethodCheckBeforeAuth):
     """The models that the caller's policy grants and its host keys reach, in OpenAI's list form
     (https://platform.openai.com/docs/api-reference/models/list)."""
 

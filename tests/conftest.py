@@ -18,9 +18,9 @@ _run = RunEnvironment.prepare()
 os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
 django.setup()
 
-from tests.support.run.truncate_tables import empty_quickly  # noqa: E402 -- imports models
+from tests.support.run.truncate_tables import use_fast_truncate  # noqa: E402 -- imports models
 
-empty_quickly()
+use_fast_truncate()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from relaybatch.http.query_params import Parameters, bad_value
+from relaybatch.http.query_params import QueryParams, invalid_param
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,7 +93,7 @@ class ReportQuery:
 
 def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
     """All time unless the query says otherwise: pages make it cheap."""
-    query = Parameters(request, known=(*FILTER_PARAMETERS, "limit", "cursor", "format"))
+    query = QueryParams(request, known=(*FILTER_PARAMETERS, "limit", "cursor", "format"))
     as_csv = query.choice("format", default=_accepted_format(request), among=("json", "csv")) == "csv"
     paged = query.text("limit") is not None or not as_csv
     limit = (
@@ -112,8 +112,8 @@ def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
 
 def summary_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
     """The last 30 days unless the query says otherwise; of named batches all time."""
-    query = Parameters(request, known=(*FILTER_PARAMETERS, "group_by"))
-    window = None if query.words("batch_id") else DEFAULT_REPORT_WINDOW
+    query = QueryParams(request, known=(*FILTER_PARAMETERS, "group_by"))
+    window = None if query.values("batch_id") else DEFAULT_REPORT_WINDOW
     event_filter = _filter(query, now=now, window=window)
     return ReportQuery(
         filter=event_filter,
@@ -124,13 +124,13 @@ def summary_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
 
 
 def series_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
-    query = Parameters(request, known=(*FILTER_PARAMETERS, "group_by", "interval"))
+    query = QueryParams(request, known=(*FILTER_PARAMETERS, "group_by", "interval"))
     interval = query.choice("interval", default="1h", among=INTERVALS)
     length, window = INTERVALS[interval]
     event_filter = _filter(query, now=now, window=window)
     end = _reported_end(event_filter, now=now)
     if event_filter.start is not None and (end - event_filter.start) / length > MAX_POINTS:
-        raise bad_value(
+        raise invalid_param(
             "interval", f"a longer one, or a shorter time: at most {MAX_POINTS} points of {interval}"
         )
     return ReportQuery(
@@ -138,8 +138,8 @@ def series_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
     )
 
 
-def _filter(query: Parameters, *, now: datetime, window: timedelta | None) -> EventFilter:
-    columns = {column: query.words(name) for name, column in COLUMN_BY_FILTER.items() if name != "source"}
+def _filter(query: QueryParams, *, now: datetime, window: timedelta | None) -> EventFilter:
+    columns = {column: query.values(name) for name, column in COLUMN_BY_FILTER.items() if name != "source"}
     columns["source"] = query.choices("source", among=SOURCES)
     classes = query.choices("status_class", among=STATUS_CLASSES)
     start, end = _time_range(query, now=now, window=window)
@@ -153,11 +153,11 @@ def _filter(query: Parameters, *, now: datetime, window: timedelta | None) -> Ev
 
 
 def _time_range(
-    query: Parameters, *, now: datetime, window: timedelta | None
+    query: QueryParams, *, now: datetime, window: timedelta | None
 ) -> tuple[datetime | None, datetime | None]:
-    span, start, end = query.span("since"), query.time("from"), query.time("to")
+    span, start, end = query.duration("since"), query.time("from"), query.time("to")
     if span is not None and start is not None:
-        raise bad_value("since", "either since or from, not both")
+        raise invalid_param("since", "either since or from, not both")
     if span is None and start is None:
         span, origin = window, end or now
     else:
@@ -165,7 +165,7 @@ def _time_range(
     if span is not None:
         start = _subtract_span(origin, span)
     if start is not None and end is not None and start >= end:
-        raise bad_value("to", "a time after the beginning")
+        raise invalid_param("to", "a time after the beginning")
     return start, end
 
 
@@ -173,7 +173,7 @@ def _subtract_span(origin: datetime, span: timedelta) -> datetime:
     try:
         return origin - span
     except OverflowError:
-        raise bad_value("since", "a span within the calendar") from None
+        raise invalid_param("since", "a span within the calendar") from None
 
 
 def _reported_end(event_filter: EventFilter, *, now: datetime) -> datetime:
@@ -181,7 +181,7 @@ def _reported_end(event_filter: EventFilter, *, now: datetime) -> datetime:
     return event_filter.end or max(now, event_filter.start or now)
 
 
-def _groups(query: Parameters) -> tuple[str, ...]:
+def _groups(query: QueryParams) -> tuple[str, ...]:
     return tuple(dict.fromkeys(query.choices("group_by", among=COLUMN_BY_GROUP)))
 
 
@@ -196,4 +196,4 @@ def _decode_cursor(raw: str) -> Cursor:
         at = datetime.strptime(packed[:20], "%Y%m%d%H%M%S%f").replace(tzinfo=UTC)
         return Cursor(at=at, id=uuid.UUID(hex=packed[20:]))
     except (ValueError, binascii.Error):
-        raise bad_value("cursor", "the next_cursor of an earlier answer") from None
+        raise invalid_param("cursor", "the next_cursor of an earlier answer") from None

@@ -8,8 +8,8 @@ from django.http import HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 from rest_framework.response import Response
 
-from relaybatch.http.api_view import WrongMethodsFirst
-from relaybatch.http.query_params import Parameters
+from relaybatch.http.api_view import MethodCheckBeforeAuth
+from relaybatch.http.query_params import QueryParams
 from usage.authentication import OperatorAuthentication
 from usage.included_usage import included_usage
 from usage.models import UsageEvent
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from usage.queries import EventsQuery
 
 
-class UsageView(WrongMethodsFirst):
+class UsageView(MethodCheckBeforeAuth):
     """What every usage route shares: whose events it reads."""
 
     def visible_events(self) -> UsageEventQuerySet:
@@ -56,12 +56,12 @@ class Summary(UsageView):
         return Response(summary(self.visible_events(), query=query))
 
 
-class Included(WrongMethodsFirst):
+class Included(MethodCheckBeforeAuth):
     """What the caller's project may use in the current month, and what it has used."""
 
     @INCLUDED
     def get(self, request: Request) -> Response:
-        Parameters(request, known=())
+        QueryParams(request, known=())
         return Response(included_usage(cast("Credential", request.auth).project_id))
 
 

@@ -11,9 +11,9 @@ from relaybatch.http.errors import InvalidRequest
 from relaybatch.http.json_scan import (
     MAX_DEPTH,
     Text,
+    count_byte,
     decode_object,
     is_too_deep,
-    occurrences,
     opening_brackets,
     tokens,
     too_deep,
@@ -72,7 +72,7 @@ def split_requests(body: SubmissionBody, *, max_items: int) -> list[Raw]:
     text = memoryview(body.member("requests"))
     if bytes(text[:1]) != b"[":
         raise InvalidRequest("`requests` must be a list.", param="requests")
-    if occurrences(text, b",") > MAX_UNCHECKED_COMMAS:
+    if count_byte(text, b",") > MAX_UNCHECKED_COMMAS:
         _check_item_count(text, max_items=max_items)
     requests = _list_decoder.decode(text)
     if not requests:

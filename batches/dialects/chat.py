@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from batches.models.batch import BatchQuerySet
     from batches.results.status import BatchStatus
     from batches.submission.submission import Submission
-    from relaybatch.http.query_params import Parameters
+    from relaybatch.http.query_params import QueryParams
     from usage.totals import Total
 
 MAX_LIST_LIMIT = 100
@@ -88,7 +88,7 @@ class Chat:
         return json_response({"object": "list", "data": data, **page.boundary_ids, "has_more": page.has_more})
 
 
-def _after_parameter(parameters: Parameters) -> str:
+def _after_parameter(parameters: QueryParams) -> str:
     """OpenAI's, or that of the twin collection."""
     given = [name for name in ("after", "after_id") if parameters.text(name) is not None]
     if len(given) == 2:

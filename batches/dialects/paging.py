@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from batches.models.public_ids import parse_batch_id, public_id
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.query_params import bad_value
+from relaybatch.http.query_params import invalid_param
 
 if TYPE_CHECKING:
     import uuid
 
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
-    from relaybatch.http.query_params import Parameters
+    from relaybatch.http.query_params import QueryParams
 
 DEFAULT_LIMIT = 20
 
@@ -32,7 +32,7 @@ class Page:
         return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
 
 
-def resolve_cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> uuid.UUID | None:
+def resolve_cursor(owned: BatchQuerySet, parameters: QueryParams, name: str) -> uuid.UUID | None:
     """The batch that a page begins behind: any of the owner's, so that who deletes while paging may go on."""
     text = parameters.text(name)
     if text is None:
@@ -40,12 +40,12 @@ def resolve_cursor(owned: BatchQuerySet, parameters: Parameters, name: str) -> u
     row_id = parse_batch_id(text)
     batch = owned.filter(id=row_id).first() if row_id else None
     if batch is None or public_id(batch.dialect, batch.id) != text:
-        raise bad_value(name, "the id of a batch in this list")
+        raise invalid_param(name, "the id of a batch in this list")
     return batch.id
 
 
 def requested_page(
-    owned: BatchQuerySet, parameters: Parameters, *, limit: int, after: str, before: str
+    owned: BatchQuerySet, parameters: QueryParams, *, limit: int, after: str, before: str
 ) -> Page:
     """The page behind the batch that the parameter `after` names, or just before the other's, or the first one."""
     than, newer_than = resolve_cursor(owned, parameters, after), resolve_cursor(owned, parameters, before)

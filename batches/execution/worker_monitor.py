@@ -16,7 +16,7 @@ from django.db import connection
 from batches.execution.claim import claims_held_by
 from batches.execution.in_flight import InFlightItems
 from batches.execution.settle_fallbacks import settle_with_fallbacks
-from relaybatch.db.connection import lend_connection
+from relaybatch.db.connection import release_connection
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, stop_retrying
 from relaybatch.ids import uuid7
@@ -87,7 +87,7 @@ class WorkerMonitor:
             except Exception:
                 # Without this thread a process that works well would count as lost.
                 logger.exception("a look of the watch broke off")
-            lend_connection()
+            release_connection()
         connection.close()
 
     def _poll(self) -> None:

@@ -15,7 +15,7 @@ from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from batches.payloads.objects import ObjectPayloads
-from relaybatch.conf.url_settings import folder_of
+from relaybatch.conf.url_settings import folder_from_url
 
 if TYPE_CHECKING:
     import uuid
@@ -46,7 +46,7 @@ def _open(url: str, path: str) -> BatchPayloads:
 
 
 def _directory(url: str, path: str) -> Path | None:
-    return folder_of(url) if url else Path(path).absolute()
+    return folder_from_url(url) if url else Path(path).absolute()
 
 
 class BatchPayloads:

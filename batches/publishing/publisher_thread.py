@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from relaybatch.db.connection import lend_connection
+from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class PublisherThread:
             while owner_ids := self._take_requested():
                 for owner_id in owner_ids:
                     self._publish_safely(owner_id)
-                lend_connection()
+                release_connection()
                 time.sleep(COALESCE_SECONDS)
         finally:
             connection.close()

@@ -18,7 +18,7 @@ from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_sto
 from batches.submission.accept import accept_batch
 from batches.submission.submission import Submission
 from relaybatch.http.errors import Conflict, InvalidRequest, Unavailable
-from relaybatch.http.json_scan import decode_object, is_too_deep, most_elements, too_deep
+from relaybatch.http.json_scan import decode_object, is_too_deep, max_element_count, too_deep
 from routing.credentials.credential import Credential
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _split_entries(member: Raw, *, field: str, max_entries: int) -> list[Raw]:
     """One, or those of a list, which are counted before each becomes a value of its own."""
     if bytes(memoryview(member)[:1]) != b"[":
         return [member]
-    if most_elements(member) > max_entries:
+    if max_element_count(member) > max_entries:
         raise InvalidRequest(
             f"`{field}` has more entries than a batch has items: at most {max_entries} are allowed.",
             code="too_many_items",

@@ -54,7 +54,7 @@ class Cleanup:
         run_isolated("forgetting old answers", IdempotencyKey.objects.expired().delete)
         run_isolated("forgetting creates that nobody sends again", KeylessCreate.objects.expired().delete)
         run_isolated("forgetting dead workers", delete_lost_workers)
-        run_isolated("forgetting old tokens", delete_expired_tokens)
+        run_isolated("forgetting old tokens", _delete_expired_tokens)
 
     def remove_orphaned_payloads(self) -> None:
         run_isolated("removing payloads without a batch", remove_orphaned_payloads)
@@ -106,7 +106,7 @@ def _discard_orphan(store: BatchPayloads, batch_id: uuid.UUID) -> None:
     logger.info("removed payloads of a submission that was never stored", extra={"batch_id": batch_id})
 
 
-def delete_expired_tokens() -> None:
+def _delete_expired_tokens() -> None:
     delete_expired_tokens(now=database_now())
 
 

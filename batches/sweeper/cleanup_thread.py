@@ -11,7 +11,7 @@ from django.db import connection
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
-from relaybatch.stop_signal import LAST_SECONDS
+from relaybatch.stop_signal import EXIT_MARGIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 CLEANUP_INTERVAL_SECONDS = 10.0
 RUNS_PER_ORPHAN_SEARCH = 360
 # Before the sweeper's process ends whatever it waits for.
-JOIN_TIMEOUT_SECONDS = LAST_SECONDS - 1
+JOIN_TIMEOUT_SECONDS = EXIT_MARGIN_SECONDS - 1
 
 
 class CleanupThread:

@@ -12,7 +12,7 @@ from kombu.transport import redis, virtual
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
 
-class ForgettingQoS(virtual.QoS):
+class DiscardingQoS(virtual.QoS):
     """Puts unclaimed messages back at a worker's end, if it can: kombu would write the others to a file in /tmp.
 
     They are hints. The sweeper publishes their items again.
@@ -23,29 +23,29 @@ class ForgettingQoS(virtual.QoS):
         return []
 
 
-class SteadyChannel(redis.Channel):
+class ResilientChannel(redis.Channel):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.QoS = ForgettingQoS  # type: ignore[assignment]
+        self.QoS = DiscardingQoS  # type: ignore[assignment]
 
 
-class SteadyTransport(redis.Transport):
+class ResilientTransport(redis.Transport):
     """An error reply is an outage, as a broken connection is. Celery would end the process."""
 
-    Channel = SteadyChannel
+    Channel = ResilientChannel
     connection_errors = (*redis.Transport.connection_errors, OperationalError, *REDIS_UNAVAILABLE)
 
 
-class SteadyConnection(Connection):
+class ResilientConnection(Connection):
     """Looks every second whether the broker is back. Celery waits longer after each try, up to half a minute."""
 
-    def get_transport_cls(self) -> type[SteadyTransport]:
-        return SteadyTransport
+    def get_transport_cls(self) -> type[ResilientTransport]:
+        return ResilientTransport
 
     def ensure_connection(self, *args: Any, **kwargs: Any) -> Self:
         every_second = {"interval_start": 1, "interval_step": 1, "interval_max": 1}
         return super().ensure_connection(*args, **every_second | kwargs)
 
 
-class SteadyAMQP(AMQP):
-    Connection = SteadyConnection
+class ResilientAMQP(AMQP):
+    Connection = ResilientConnection

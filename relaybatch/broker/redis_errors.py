@@ -7,5 +7,5 @@ answers what was not asked.
 from redis.exceptions import RedisError
 
 # Where a reply is not what the protocol or the command says, redis-py and kombu break off with errors of Python's own.
-WRONG_REPLY = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-REDIS_UNAVAILABLE = (RedisError, OSError, *WRONG_REPLY)
+INVALID_REPLY_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+REDIS_UNAVAILABLE = (RedisError, OSError, *INVALID_REPLY_ERRORS)

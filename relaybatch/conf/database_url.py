@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from django.db.backends.base.base import BaseDatabaseWrapper
 
-FORM = "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
-OPTIONS_FORM = "DATABASE_URL: expected libpq's options after the ?, each with a value of its kind"
+EXPECTED_ADDRESS = (
+    "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
+)
+EXPECTED_OPTIONS = "DATABASE_URL: expected libpq's options after the ?, each with a value of its kind"
 # A server whose machine went away without a word is noticed within half a minute, not after TCP's two hours.
-_NOTICE_A_DEAD_SERVER = {
+_TCP_KEEPALIVE_OPTIONS = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
@@ -26,7 +28,7 @@ _NOTICE_A_DEAD_SERVER = {
 }
 # What our statements and the readers of their answers rest on. A database or a role may be set otherwise, for others.
 # Nothing here by the connection's `options`, which poolers refuse.
-_NEEDED = {
+_SESSION_SETTINGS = {
     "DateStyle": "ISO, MDY",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
@@ -37,11 +39,11 @@ _NEEDED = {
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "4",
 }
-_WHOLE_NUMBERS = {"connect_timeout", "keepalives", *_NOTICE_A_DEAD_SERVER}
-_LONGEST_NAME_BYTES = 63
-_HIGHEST_PORT = 65_535
-_USUAL_SEARCH_PATH = '"$user", public'
-_NAMES_A_SEARCH_PATH = re.compile(r"(-c\s*|--)search[_-]path\s*=", re.IGNORECASE)
+_INTEGER_OPTIONS = {"connect_timeout", "keepalives", *_TCP_KEEPALIVE_OPTIONS}
+_MAX_NAME_BYTES = 63
+_MAX_PORT = 65_535
+_DEFAULT_SEARCH_PATH = '"$user", public'
+_SETS_SEARCH_PATH = re.compile(r"(-c\s*|--)search[_-]path\s*=", re.IGNORECASE)
 
 
 def database_from_url(url: str) -> dict[str, Any]:
@@ -50,12 +52,12 @@ def database_from_url(url: str) -> dict[str, Any]:
     Raises ImproperlyConfigured for what could never connect; nothing is connected here.
     """
     try:
-        options = conninfo_to_dict(_escaped(url))
-        _require_form(url, options)
+        options = conninfo_to_dict(_escape(url))
+        _require_valid_address(url, options)
     except (ValueError, ProgrammingError):
-        raise ImproperlyConfigured(FORM) from None  # libpq's words quote parts of the address
-    if not _are_of_their_kind(options):
-        raise ImproperlyConfigured(OPTIONS_FORM)
+        raise ImproperlyConfigured(EXPECTED_ADDRESS) from None  # libpq's words quote parts of the address
+    if not _are_valid_options(options):
+        raise ImproperlyConfigured(EXPECTED_OPTIONS)
     return {
         "ENGINE": "relaybatch.db.postgresql",
         "NAME": options.pop("dbname"),
@@ -72,13 +74,13 @@ def database_from_url(url: str) -> dict[str, Any]:
             "prepare_threshold": 3,
             # In the BEGIN itself, so that it holds where a pooler gives each transaction another session.
             "isolation_level": IsolationLevel.READ_COMMITTED,
-            **_NOTICE_A_DEAD_SERVER,
+            **_TCP_KEEPALIVE_OPTIONS,
             **options,
         },
     }
 
 
-def prepare_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
+def configure_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """For each new session: what it needs, and what lets go of locks, in one statement.
 
     What holds a transaction open and says nothing is ended as a lost worker is: rows that a process of ours has locked
@@ -86,39 +88,46 @@ def prepare_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
     """
     from django.conf import settings
 
-    wanted = {**_NEEDED, "idle_in_transaction_session_timeout": f"{settings.RELAY_WORKER_LOST_S}s"}
-    if not _NAMES_A_SEARCH_PATH.search(connection.settings_dict["OPTIONS"].get("options", "")):
-        wanted["search_path"] = _USUAL_SEARCH_PATH
-    calls = ", ".join(["set_config(%s, %s, false)"] * len(wanted))
+    session_settings = {
+        **_SESSION_SETTINGS,
+        "idle_in_transaction_session_timeout": f"{settings.RELAY_WORKER_LOST_S}s",
+    }
+    if not _SETS_SEARCH_PATH.search(connection.settings_dict["OPTIONS"].get("options", "")):
+        session_settings["search_path"] = _DEFAULT_SEARCH_PATH
+    calls = ", ".join(["set_config(%s, %s, false)"] * len(session_settings))
     with connection.cursor() as cursor:
-        cursor.execute(f"SELECT {calls}", [part for pair in wanted.items() for part in pair])
+        cursor.execute(f"SELECT {calls}", [part for pair in session_settings.items() for part in pair])
 
 
-def _escaped(url: str) -> str:
+def _escape(url: str) -> str:
     """What libpq would refuse or read otherwise: `@` in a password, `%` that escapes nothing, `+` for a blank."""
     scheme, _, rest = re.sub("%(?![0-9A-Fa-f]{2})", "%25", url).partition("://")
     address, mark, query = rest.partition("?")
-    place, slash, name = address.partition("/")
-    user, at, hosts = place.rpartition("@")
+    authority, slash, name = address.partition("/")
+    user, at, hosts = authority.rpartition("@")
     user, query = user.replace("@", "%40"), query.replace("+", "%20")
     return f"{scheme}://{user}{at}{hosts}{slash}{name}{mark}{query}"
 
 
-def _require_form(url: str, options: Mapping[str, Any]) -> None:
+def _require_valid_address(url: str, options: Mapping[str, Any]) -> None:
     """Raises ValueError."""
     is_whole = url.startswith(("postgres://", "postgresql://")) and options.get("dbname")
-    if not is_whole or len(options["dbname"].encode()) > _LONGEST_NAME_BYTES:
+    if not is_whole or len(options["dbname"].encode()) > _MAX_NAME_BYTES:
         raise ValueError("no address of a database")
     ports = [port.strip() for port in options.get("port", "").split(",") if port]
-    if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) <= _HIGHEST_PORT for port in ports):
+    if not all(re.fullmatch("[0-9]{1,5}", port) and 0 < int(port) <= _MAX_PORT for port in ports):
         raise ValueError("no port")
 
 
-def _are_of_their_kind(options: Mapping[str, Any]) -> bool:
+def _are_valid_options(options: Mapping[str, Any]) -> bool:
     """By libpq's own word, which looks at them before it looks for the socket in a folder that is nowhere."""
-    if not all(re.fullmatch(r"-?\d{1,9}", options.get(name, "0"), re.ASCII) for name in _WHOLE_NUMBERS):
+    if not all(re.fullmatch(r"-?\d{1,9}", options.get(name, "0"), re.ASCII) for name in _INTEGER_OPTIONS):
         return False
     count = max(len(str(options.get(name, "")).split(",")) for name in ("host", "hostaddr"))
-    elsewhere = {"host": ",".join(["/nowhere/at/all"] * count), "hostaddr": "", "passfile": "/nowhere/at/all"}
-    conninfo = make_conninfo("", **{**options, **elsewhere, "password": ""})
+    unreachable = {
+        "host": ",".join(["/nowhere/at/all"] * count),
+        "hostaddr": "",
+        "passfile": "/nowhere/at/all",
+    }
+    conninfo = make_conninfo("", **{**options, **unreachable, "password": ""})
     return PGconn.ping(conninfo.encode()) != Ping.NO_ATTEMPT

@@ -20,30 +20,30 @@ FALSE = frozenset({"0", "false", "no", "off", ""})
 BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
 
 
-_names_read: set[str] = set()
+_variables_read: set[str] = set()
 
 
-def names_read() -> frozenset[str]:
+def variables_read() -> frozenset[str]:
     """The variables that this process has asked for so far: with the settings read, all that a deployment sets."""
-    return frozenset(_names_read)
+    return frozenset(_variables_read)
 
 
 def text(name: str, default: str = "") -> str:
     """The variable's value; an empty one counts as unset."""
-    _names_read.add(name)
+    _variables_read.add(name)
     return os.environ.get(name, "") or default
 
 
 def secret(name: str) -> str:
     """The variable, or the content of the file that `<name>_FILE` names (without its final newline)."""
-    _names_read.add(name)
+    _variables_read.add(name)
     path = os.environ.get(f"{name}_FILE", "")
     if not path:
         return text(name)
     try:
         return Path(path).read_text(encoding="utf-8").rstrip("\r\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise wrong(f"{name}_FILE", "the path of a readable text file") from error
+        raise invalid_variable(f"{name}_FILE", "the path of a readable text file") from error
 
 
 def integer(name: str, default: int, *, minimum: int, maximum: int = 2**53) -> int:
@@ -64,35 +64,37 @@ def flag(name: str) -> bool:
         return True
     if raw in FALSE:
         return False
-    raise wrong(name, "one of on, off, true, false, yes, no, 1, 0")
+    raise invalid_variable(name, "one of on, off, true, false, yes, no, 1, 0")
 
 
 def choice(name: str, default: str, options: tuple[str, ...]) -> str:
     raw = text(name, default)
     if raw not in options:
-        raise wrong(name, f"one of {', '.join(options)}")
+        raise invalid_variable(name, f"one of {', '.join(options)}")
     return raw
 
 
 def currency(name: str, default: str) -> str:
     raw = text(name, default)
     if not re.fullmatch(r"[A-Z]{3}", raw):
-        raise wrong(name, "a currency's three capital letters, as USD")
+        raise invalid_variable(name, "a currency's three capital letters, as USD")
     return raw
 
 
-def words(name: str) -> list[str]:
+def comma_separated(name: str) -> list[str]:
     """A list, split at commas; blanks around the parts are dropped."""
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
-def certificates(name: str) -> tuple[str, ...]:
+def certificate_files(name: str) -> tuple[str, ...]:
     """Files that hold certificates in PEM form: the one that is named, or those of a folder. None when unset."""
     named = text(name)
     files = _files_of(Path(named)) if named else []
     found = tuple(str(file) for file in files if _holds_certificates(file))
     if named and not found:
-        raise wrong(name, "the path of a file of certificates in PEM form, or of a folder of such files")
+        raise invalid_variable(
+            name, "the path of a file of certificates in PEM form, or of a folder of such files"
+        )
     return found
 
 
@@ -100,13 +102,13 @@ def folders(name: str) -> list[str]:
     """A list, split as in PATH. One that is not there is no error while another is."""
     listed = [part for part in text(name).split(os.pathsep) if part]
     if listed and not any(Path(part).is_dir() for part in listed):
-        raise wrong(name, f"the path of a folder, or several with {os.pathsep} between them")
+        raise invalid_variable(name, f"the path of a folder, or several with {os.pathsep} between them")
     return listed
 
 
-def required(name: str, value: str, *, form: str) -> str:
+def required(name: str, value: str, *, expected: str) -> str:
     if not value:
-        raise wrong(name, form)
+        raise invalid_variable(name, expected)
     return value
 
 
@@ -114,7 +116,7 @@ def master_keys(name: str, value: str) -> str:
     """The value as it is; there may be none."""
     parts = [part.strip() for part in value.split(",") if part.strip()]
     if not all(BASE64_OF_32_BYTES.fullmatch(part) for part in parts):
-        raise wrong(name, "32 bytes in base64, or several by commas")
+        raise invalid_variable(name, "32 bytes in base64, or several by commas")
     return value
 
 
@@ -136,15 +138,15 @@ def _holds_certificates(path: Path) -> bool:
 
 
 def _integer(name: str, default: str, *, minimum: int, maximum: int, or_word: str = "") -> int:
-    form = f"a whole number from {minimum} to {maximum}{or_word and f', or {or_word}'}"
+    expected = f"a whole number from {minimum} to {maximum}{or_word and f', or {or_word}'}"
     digits = text(name, default)
     if not _DIGITS.fullmatch(digits):
-        raise wrong(name, form)
+        raise invalid_variable(name, expected)
     value = int(digits)
     if not minimum <= value <= maximum:
-        raise wrong(name, form)
+        raise invalid_variable(name, expected)
     return value
 
 
-def wrong(name: str, form: str) -> ImproperlyConfigured:
-    return ImproperlyConfigured(f"{name}: expected {form}")
+def invalid_variable(name: str, expected: str) -> ImproperlyConfigured:
+    return ImproperlyConfigured(f"{name}: expected {expected}")

@@ -12,11 +12,11 @@ import re
 # Celery (its settings, and every option of its command line as CELERY_<COMMAND>_<OPTION>), kombu, and libpq:
 # https://www.postgresql.org/docs/current/libpq-envars.html. PG_BIN is our own.
 # urllib3 would write the secrets of every TLS connection into the file of the last.
-FOREIGN = re.compile(r"CELERY_.*|KOMBU_.*|PG[A-Z]+|PGCONNECT_TIMEOUT|SSLKEYLOGFILE")
+IGNORED = re.compile(r"CELERY_.*|KOMBU_.*|PG[A-Z]+|PGCONNECT_TIMEOUT|SSLKEYLOGFILE")
 
 
-def leave_out() -> None:
+def remove_ignored_variables() -> None:
     """Also for libraries in C, and for the processes that this one starts."""
-    for name in [name for name in os.environ if FOREIGN.fullmatch(name)]:
+    for name in [name for name in os.environ if IGNORED.fullmatch(name)]:
         del os.environ[name]
     os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 # Other codes of a web process would make gunicorn start it again and again (gunicorn.arbiter's APP_LOAD_ERROR).
-APP_CANNOT_BE_LOADED = 4
+APP_LOAD_ERROR = 4
 
 
 @contextlib.contextmanager
-def one_line_if_wrong(*, exit_code: int = 1) -> Iterator[None]:
+def exit_on_bad_config(*, exit_code: int = 1) -> Iterator[None]:
     """A wrong variable within ends the process; it passes by `except Exception`, as of Celery's own start."""
     try:
         yield

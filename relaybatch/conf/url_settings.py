@@ -12,19 +12,19 @@ from redis.exceptions import RedisError
 
 from relaybatch.conf import env
 
-REDIS_FORM = "redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
-ORIGIN_FORM = "an origin, http://host or https://host, with a port at most"
+EXPECTED_REDIS = "redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
+EXPECTED_ORIGIN = "an origin, http://host or https://host, with a port at most"
 # Stores of one process alone (`memory:`) are no store of a deployment.
-BUCKETS = frozenset({"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https"})
-PAYLOAD_FORM = "postgres:, file:///folder, or an object store such as s3://bucket/prefix"
+OBJECT_STORE_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https"})
+EXPECTED_PAYLOAD_URL = "postgres:, file:///folder, or an object store such as s3://bucket/prefix"
 
 
 def redis_url(name: str) -> str:
     """Required, and one that the client takes with all its options."""
     url = env.secret(name)
-    parts = _split(url)
-    if parts is None or not _is_redis(parts) or not _client_takes(url):
-        raise env.wrong(name, REDIS_FORM)
+    parts = _split_url(url)
+    if parts is None or not _is_redis(parts) or not _is_accepted_by_client(url):
+        raise env.invalid_variable(name, EXPECTED_REDIS)
     return url
 
 
@@ -39,37 +39,37 @@ def origin(name: str) -> str:
     """Without a slash at its end; empty when unset."""
     url = env.text(name)
     if url and not _is_origin(url):
-        raise env.wrong(name, ORIGIN_FORM)
+        raise env.invalid_variable(name, EXPECTED_ORIGIN)
     return url.rstrip("/")
 
 
 def origins(name: str) -> list[str]:
-    listed = env.words(name)
+    listed = env.comma_separated(name)
     if not all(_is_origin(url) for url in listed):
-        raise env.wrong(name, "origins such as https://host, by commas")
+        raise env.invalid_variable(name, "origins such as https://host, by commas")
     return listed
 
 
 def host_names(name: str) -> list[str]:
     """As a `Host` header says them: an IPv6 address in brackets."""
-    return [f"[{host}]" if _is_ipv6(host) else host for host in env.words(name)]
+    return [f"[{host}]" if _is_ipv6(host) else host for host in env.comma_separated(name)]
 
 
 def payload_url(name: str) -> str:
     url = env.text(name)
-    if url not in ("", "postgres:") and not _is_store(url):
-        raise env.wrong(name, PAYLOAD_FORM)
+    if url not in ("", "postgres:") and not _is_payload_store(url):
+        raise env.invalid_variable(name, EXPECTED_PAYLOAD_URL)
     return url
 
 
-def folder_of(url: str) -> Path | None:
+def folder_from_url(url: str) -> Path | None:
     """The folder that a `file:` URL names, which is absolute and of this machine; None for any other URL."""
-    parts = _split(url)
+    parts = _split_url(url)
     if parts is None or parts.scheme != "file" or parts.query or parts.fragment:
         return None
     path = unquote(parts.path)
-    is_whole = parts.netloc in ("", "localhost") and path.startswith("/") and "\0" not in path
-    return Path(path) if is_whole and path != "/" else None
+    is_absolute = parts.netloc in ("", "localhost") and path.startswith("/") and "\0" not in path
+    return Path(path) if is_absolute and path != "/" else None
 
 
 def _is_redis(parts: SplitResult) -> bool:
@@ -81,17 +81,17 @@ def _is_redis(parts: SplitResult) -> bool:
     return (
         parts.scheme in ("redis", "rediss")
         and bool(parts.hostname)
-        and _is_number(parts.path)
+        and _is_database_number(parts.path)
         and "db" not in parse_qs(parts.query, keep_blank_values=True)
     )
 
 
-def _is_number(path: str) -> bool:
+def _is_database_number(path: str) -> bool:
     """A database's, or none: the client would take a word for database 0, and Celery for an error."""
     return re.fullmatch(r"/?\d*", path, re.ASCII) is not None
 
 
-def _client_takes(url: str) -> bool:
+def _is_accepted_by_client(url: str) -> bool:
     """Nothing is connected here: the connection is made as an object only."""
     try:
         ConnectionPool.from_url(url).make_connection()
@@ -101,7 +101,7 @@ def _client_takes(url: str) -> bool:
 
 
 def _is_origin(url: str) -> bool:
-    parts = _split(url)
+    parts = _split_url(url)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         return False
     return "@" not in parts.netloc and url.rstrip("/") == f"{parts.scheme}://{parts.netloc}"
@@ -115,16 +115,16 @@ def _is_ipv6(host: str) -> bool:
     return True
 
 
-def _is_store(url: str) -> bool:
-    parts = _split(url)
+def _is_payload_store(url: str) -> bool:
+    parts = _split_url(url)
     if parts is None:
         return False
     if parts.scheme == "file":
-        return folder_of(url) is not None
-    return parts.scheme in BUCKETS and bool(parts.hostname)
+        return folder_from_url(url) is not None
+    return parts.scheme in OBJECT_STORE_SCHEMES and bool(parts.hostname)
 
 
-def _split(url: str) -> SplitResult | None:
+def _split_url(url: str) -> SplitResult | None:
     """None where a part has no form at all, a port of letters among them, or there are blanks in it."""
     try:
         parts = urlsplit(url)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # A wrong method is told to anybody, before any credential is asked for; OPTIONS is one of them. This is no docstring:
 # the schema would show it for each view that has none.
-class WrongMethodsFirst(APIView):
+class MethodCheckBeforeAuth(APIView):
     http_method_names = ["get", "post", "delete", "head"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

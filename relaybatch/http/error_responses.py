@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MESSAGES_PREFIX = "/v1/messages/"
 RETRY_AFTER_MAX_SECONDS = 60
 # SDKs retry a 409 by default, and some a 404 or 413 of a gateway.
-NOT_WORTH_A_RETRY = (404, 409, 413)
+NOT_RETRYABLE = (404, 409, 413)
 
 # https://docs.claude.com/en/api/errors
 _MESSAGES_TYPES = {
@@ -76,7 +76,7 @@ class JsonRenderer(JSONRenderer):
     """DRF's own, which `IgnoreAccept` never hands an `indent` of the caller's."""
 
 
-def error_answer(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
+def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """The error as the path's clients expect it: Anthropic's form under /v1/messages/, else OpenAI's."""
     status = error.http_status
     response = HttpResponse(
@@ -84,7 +84,7 @@ def error_answer(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     )
     if status == 401:
         response["WWW-Authenticate"] = "Bearer"
-    if status in NOT_WORTH_A_RETRY:
+    if status in NOT_RETRYABLE:
         response["x-should-retry"] = "false"
     seconds = getattr(error, "retry_after_seconds", None)
     if seconds is not None:
@@ -106,19 +106,19 @@ def _envelope(request: HttpRequest, error: errors.ApiError) -> dict[str, Any]:
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
     """DRF's hook: every exception of a view becomes an answer here, the unexpected ones a 500."""
     request = context["request"]
-    return error_answer(request, _as_api_error(exception, request))
+    return error_response(request, _to_api_error(exception, request))
 
 
-def _as_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError:
+def _to_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError:
     if isinstance(exception, errors.ApiError):
         return exception
     if isinstance(exception, exceptions.APIException | Http404 | PermissionDenied | SuspiciousOperation):
         return _from_framework(exception)
     _log_unexpected(exception, request)
-    return unexpected(exception)
+    return unexpected_error(exception)
 
 
-def unexpected(exception: BaseException | None) -> errors.ApiError:
+def unexpected_error(exception: BaseException | None) -> errors.ApiError:
     """What a caller is told of an error that no decision of ours stands behind."""
     if isinstance(exception, OperationalError | InterfaceError | InternalError):
         return errors.Unavailable(
@@ -130,7 +130,7 @@ def unexpected(exception: BaseException | None) -> errors.ApiError:
 def _from_framework(exception: Exception) -> errors.ApiError:
     match exception:
         case Http404() | exceptions.NotFound():
-            return no_such_route()
+            return route_not_found()
         case exceptions.MethodNotAllowed():
             return errors.MethodNotAllowed(
                 "This method is not allowed here; the Allow header names those that are."
@@ -149,9 +149,9 @@ def _from_framework(exception: Exception) -> errors.ApiError:
             return errors.InvalidRequest("The request could not be understood.", code="bad_request")
 
 
-def no_such_route() -> errors.NotFound:
+def route_not_found() -> errors.NotFound:
     return errors.NotFound("There is nothing at this path.")
 
 
 def _log_unexpected(exception: BaseException, request: HttpRequest) -> None:
-    logger.error("unexpected in %s: %s", request.method, log_format.kind_and_place(exception))
+    logger.error("unexpected in %s: %s", request.method, log_format.describe_exception(exception))

@@ -10,7 +10,7 @@ from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
 
 from relaybatch.http import errors
-from relaybatch.http.error_responses import error_answer, no_such_route, unexpected
+from relaybatch.http.error_responses import error_response, route_not_found, unexpected_error
 
 if TYPE_CHECKING:
     from django.http import HttpRequest
@@ -23,9 +23,9 @@ PAGE = """<!doctype html>
 
 
 @csrf_exempt
-def nothing_here(request: HttpRequest) -> HttpResponse:
+def unknown_route(request: HttpRequest) -> HttpResponse:
     """Unknown paths need no credential: the answer tells nothing."""
-    return error_answer(request, no_such_route())
+    return error_response(request, route_not_found())
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
@@ -34,26 +34,26 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     error = errors.InvalidRequest(
         "The request's host or headers are not acceptable here.", code="bad_request"
     )
-    return error_answer(request, error)
+    return error_response(request, error)
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path_info.startswith(HTML_PREFIXES):
         return defaults.permission_denied(request, exception)
-    return error_answer(request, errors.Forbidden("This request may not do that."))
+    return error_response(request, errors.Forbidden("This request may not do that."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     if request.path_info.startswith(HTML_PREFIXES):
         return defaults.page_not_found(request, exception)
-    return nothing_here(request)
+    return unknown_route(request)
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     """Django calls it while it handles the error."""
-    error = unexpected(sys.exception())
+    error = unexpected_error(sys.exception())
     if not request.path_info.startswith(HTML_PREFIXES):
-        return error_answer(request, error)
+        return error_response(request, error)
     if not isinstance(error, errors.Unavailable):
         return defaults.server_error(request)
     headers = {"Retry-After": str(error.retry_after_seconds)}

@@ -16,20 +16,20 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import msgspec
 
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.utf8 import STEP_BYTES, invalid_utf8_at
+from relaybatch.http.utf8 import CHUNK_BYTES, invalid_utf8_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MAX_DEPTH = 1000
 # Split at quotes, which may be every other byte, a text takes ten times its size.
-SPLIT_BYTES = 1 << 16
+SCAN_CHUNK_BYTES = 1 << 16
 # Naming the item at fault is a courtesy: past this many tokens (a second or so) the byte alone is named.
-TOKENS_TO_SEARCH = 2_000_000
+MAX_SEARCHED_TOKENS = 2_000_000
 
 _BOM = codecs.BOM_UTF8
 _UTF16_BOMS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_WHERE = re.compile(r"^JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)$")
+_DECODE_ERROR = re.compile(r"^JSON is malformed: (?P<what>.*) \(byte (?P<at>\d+)\)$")
 _SURROGATE_ERRORS = ("invalid utf-16 surrogate pair", "unexpected end of hex escape")
 _HALF_AT_END = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}[^\\]{0,6}$")
 # Possessive quantifiers: strings are passed over without backtracking.
@@ -81,7 +81,7 @@ def _brackets(text: Text) -> Iterator[bytes]:
     return (part.translate(_STEPS, _NO_BRACKETS) for part in _outside_strings(text))
 
 
-def most_elements(text: Text) -> int:
+def max_element_count(text: Text) -> int:
     """At most so many elements has a valid JSON list, and just so many where no element has a comma of its own."""
     return 1 + sum(part.count(b",") for part in _outside_strings(text))
 
@@ -94,7 +94,7 @@ def _outside_strings(text: Text) -> Iterator[bytes]:
     """
     view, start, in_string = memoryview(text), 0, False
     while start < len(view):
-        end = start + SPLIT_BYTES
+        end = start + SCAN_CHUNK_BYTES
         piece = bytes(view[start:end])
         while (len(piece) - len(piece.rstrip(b"\\"))) % 2 and end < len(view):  # an escape is not cut in two
             piece, end = bytes(view[start : end + 1]), end + 1
@@ -106,13 +106,13 @@ def _outside_strings(text: Text) -> Iterator[bytes]:
 
 def opening_brackets(text: Text) -> int:
     """Those in strings too, so never fewer than there are levels."""
-    return occurrences(text, b"[") + occurrences(text, b"{")
+    return count_byte(text, b"[") + count_byte(text, b"{")
 
 
-def occurrences(text: Text, mark: bytes) -> int:
+def count_byte(text: Text, mark: bytes) -> int:
     """Of one byte, counted a piece at a time: a body is not copied for it."""
     view = memoryview(text)
-    pieces = (bytes(view[start : start + STEP_BYTES]) for start in range(0, len(view), STEP_BYTES))
+    pieces = (bytes(view[start : start + CHUNK_BYTES]) for start in range(0, len(view), CHUNK_BYTES))
     return sum(piece.count(mark) for piece in pieces)
 
 
@@ -136,7 +136,7 @@ def _require_utf8(body: Text) -> None:
 
 
 def _malformed(message: str, body: Text, *, start: int) -> InvalidRequest:
-    found = _WHERE.match(message)
+    found = _DECODE_ERROR.match(message)
     if found:
         what, at = found["what"], start + int(found["at"])
     elif half := _HALF_AT_END.search(body[-16:]):
@@ -155,7 +155,7 @@ def _item_at(body: Text, *, end: int) -> str | None:
     depth, idx, inside = 0, 0, False
     last_string = b""
     for count, token in enumerate(tokens(body, end=end)):
-        if count > TOKENS_TO_SEARCH:
+        if count > MAX_SEARCHED_TOKENS:
             return None
         match token:
             case b"[" | b"{":

@@ -11,9 +11,9 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import StreamingHttpResponse
 
 from relaybatch import log_format
-from relaybatch.db.connection import lend_connection
-from relaybatch.http.asgi_limits import one_by_one
-from relaybatch.http.request_body import DROP_SECONDS, Incoming, largest_body_bytes
+from relaybatch.db.connection import release_connection
+from relaybatch.http.asgi_limits import stream_parts
+from relaybatch.http.request_body import DRAIN_SECONDS, RequestBody, max_body_bytes
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 access = logging.getLogger("relaybatch.access")
 
 # The admin's own pages and redirects insist on their slash.
-SLASH_STAYS = ("/admin", "/static")
+SLASH_REQUIRED_PREFIXES = ("/admin", "/static")
 
 
 def request_id(get_response: Handler) -> Handler:
@@ -38,27 +38,27 @@ def request_id(get_response: Handler) -> Handler:
         try:
             response = get_response(request)
             response["request-id"] = response["x-request-id"] = identifier
-            _log(request, response, milliseconds=(time.monotonic() - started) * 1000)
+            _log_access(request, response, milliseconds=(time.monotonic() - started) * 1000)
         finally:
             log_format.request_id.reset(token)
         if isinstance(response, StreamingHttpResponse) and not response.is_async:
-            parts = _streamed_under(identifier, iter(response))
+            parts = _stream_with_request_id(identifier, iter(response))
             response.streaming_content = (
-                one_by_one(parts, request) if isinstance(request, ASGIRequest) else parts
+                stream_parts(parts, request) if isinstance(request, ASGIRequest) else parts
             )
         return response
 
     return with_request_id
 
 
-def _log(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
+def _log_access(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
     """No query string, header or body: those may hold what is nobody's business."""
     access.info(
         "%s %s %d in %.0f ms", request.method, quote(request.path), response.status_code, milliseconds
     )
 
 
-def _streamed_under(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
+def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
     """A streamed body is made after the middleware has returned; its log lines carry the id as well.
 
     A client that reads slowly holds no connection to the database meanwhile.
@@ -66,7 +66,7 @@ def _streamed_under(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
     log_format.request_id.set(identifier)
     try:
         for part in parts:
-            lend_connection()
+            release_connection()
             yield part
     finally:
         log_format.request_id.set("")
@@ -78,7 +78,7 @@ def drop_refused_body(get_response: Handler) -> Handler:
     def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         if response.status_code >= 400:
-            Incoming.of(request).drop(limit_bytes=2 * largest_body_bytes(), seconds=DROP_SECONDS)
+            RequestBody.of(request).drain(limit_bytes=2 * max_body_bytes(), seconds=DRAIN_SECONDS)
         return response
 
     return with_body_dropped
@@ -88,7 +88,7 @@ def optional_slash(get_response: Handler) -> Handler:
     """`/v1/batches/` is `/v1/batches`, on every route but the admin's."""
 
     def without_slash(request: HttpRequest) -> HttpResponseBase:
-        if request.path_info.endswith("/") and not request.path_info.startswith(SLASH_STAYS):
+        if request.path_info.endswith("/") and not request.path_info.startswith(SLASH_REQUIRED_PREFIXES):
             request.path_info = request.path_info[:-1] or "/"
         return get_response(request)
 

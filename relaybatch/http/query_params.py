@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest, QueryDict
 
-SPAN = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
-SPAN_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
+DURATION_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 # A `+` that was not percent-encoded arrives as a blank.
 TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:[Zz]|(?P<sign>[+ -])(?P<offset>\d\d:\d\d))",
     re.ASCII,
 )
-LIST_FORM = "one or more values, separated by commas, on one line and without NUL"
-SHOWN_CHARACTERS = 80
+EXPECTED_LIST = "one or more values, separated by commas, on one line and without NUL"
+MAX_SHOWN_CHARACTERS = 80
 Value = TypeVar("Value")
 
 
-class Parameters:
+class QueryParams:
     """A request's query. Readers give None or an empty tuple for what is absent, and raise `InvalidRequest`.
 
     `known` None: other parameters are ignored, as SDKs may add some of their own.
@@ -38,58 +38,75 @@ class Parameters:
         self._query = _query(request)
         unknown = [] if known is None else [name for name in self._query if name not in known]
         if unknown and known is not None:
-            unknown = [name[:SHOWN_CHARACTERS] for name in unknown]
+            unknown = [name[:MAX_SHOWN_CHARACTERS] for name in unknown]
             raise InvalidRequest(
                 f"unknown parameter: {', '.join(unknown[:10])} (known: {', '.join(sorted(known)) or 'none'})",
                 code="unknown_parameter",
                 param=unknown[0],
             )
 
-    def words(self, name: str) -> tuple[str, ...]:
+    def values(self, name: str) -> tuple[str, ...]:
         """A list, split at commas; a word in double quotes may hold commas. An empty word stands for itself."""
         given = self._query.getlist(name)
-        return tuple(word for value in given for word in _checked(name, value, read=_list, form=LIST_FORM))
+        return tuple(
+            word
+            for value in given
+            for word in _parse(name, value, parser=_parse_list, expected=EXPECTED_LIST)
+        )
 
     def choices(self, name: str, *, among: Collection[str]) -> tuple[str, ...]:
-        words = self.words(name)
-        if any(word not in among for word in words):
-            raise bad_value(name, f"one or more of {', '.join(among)}")
-        return words
+        values = self.values(name)
+        if any(word not in among for word in values):
+            raise invalid_param(name, f"one or more of {', '.join(among)}")
+        return values
 
     def numbers(self, name: str, *, maximum: int) -> tuple[int, ...]:
-        form = f"whole numbers from 0 to {maximum}"
-        return tuple(_number(name, word, minimum=0, maximum=maximum, form=form) for word in self.words(name))
+        expected = f"whole numbers from 0 to {maximum}"
+        return tuple(
+            _parse_number(name, word, minimum=0, maximum=maximum, expected=expected)
+            for word in self.values(name)
+        )
 
     def number(self, name: str, *, default: int, minimum: int, maximum: int) -> int:
         raw = self.text(name)
-        form = f"a whole number from {minimum} to {maximum}"
-        return default if raw is None else _number(name, raw, minimum=minimum, maximum=maximum, form=form)
+        expected = f"a whole number from {minimum} to {maximum}"
+        return (
+            default
+            if raw is None
+            else _parse_number(name, raw, minimum=minimum, maximum=maximum, expected=expected)
+        )
 
     def choice(self, name: str, *, default: str, among: Collection[str]) -> str:
         raw = self.text(name)
         if raw is not None and raw not in among:
-            raise bad_value(name, f"one of {', '.join(among)}")
+            raise invalid_param(name, f"one of {', '.join(among)}")
         return default if raw is None else raw
 
     def text(self, name: str) -> str | None:
         given = self._query.getlist(name)
         if len(given) > 1:
-            raise bad_value(name, "one value")
+            raise invalid_param(name, "one value")
         return given[0] if given else None
 
     def time(self, name: str) -> datetime | None:
         raw = self.text(name)
         return (
-            None if raw is None else _checked(name, raw, read=_time, form="an RFC 3339 time with its offset")
+            None
+            if raw is None
+            else _parse(name, raw, parser=_parse_time, expected="an RFC 3339 time with its offset")
         )
 
-    def span(self, name: str) -> timedelta | None:
+    def duration(self, name: str) -> timedelta | None:
         raw = self.text(name)
-        return None if raw is None else _checked(name, raw, read=_span, form="a span as 30m, 1h or 7d")
+        return (
+            None
+            if raw is None
+            else _parse(name, raw, parser=_parse_duration, expected="a span as 30m, 1h or 7d")
+        )
 
 
-def bad_value(name: str, form: str) -> InvalidRequest:
-    return InvalidRequest(f"{name}: expected {form}", param=name)
+def invalid_param(name: str, expected: str) -> InvalidRequest:
+    return InvalidRequest(f"{name}: expected {expected}", param=name)
 
 
 def _query(request: HttpRequest) -> QueryDict:
@@ -99,24 +116,24 @@ def _query(request: HttpRequest) -> QueryDict:
         raise InvalidRequest("too many query parameters", code="unknown_parameter") from None
 
 
-def _number(name: str, raw: str, *, minimum: int, maximum: int, form: str) -> int:
+def _parse_number(name: str, raw: str, *, minimum: int, maximum: int, expected: str) -> int:
     # isdecimal alone would take the digits of other scripts, int alone signs, blanks and underscores.
     if not (raw.isascii() and raw.isdecimal() and len(raw) <= len(str(maximum))):
-        raise bad_value(name, form)
+        raise invalid_param(name, expected)
     value = int(raw)
     if not minimum <= value <= maximum:
-        raise bad_value(name, form)
+        raise invalid_param(name, expected)
     return value
 
 
-def _checked(name: str, raw: str, *, read: Callable[[str], Value], form: str) -> Value:
+def _parse(name: str, raw: str, *, parser: Callable[[str], Value], expected: str) -> Value:
     try:
-        return read(raw)
+        return parser(raw)
     except (ValueError, OverflowError):
-        raise bad_value(name, form) from None
+        raise invalid_param(name, expected) from None
 
 
-def _list(raw: str) -> list[str]:
+def _parse_list(raw: str) -> list[str]:
     if "\0" in raw:
         raise ValueError
     try:
@@ -125,7 +142,7 @@ def _list(raw: str) -> list[str]:
         raise ValueError from None
 
 
-def _time(raw: str) -> datetime:
+def _parse_time(raw: str) -> datetime:
     found = TIME.fullmatch(raw)
     if not found:
         raise ValueError
@@ -134,8 +151,8 @@ def _time(raw: str) -> datetime:
     return datetime.fromisoformat(f"{found['day']}T{found['time']}{offset}").astimezone(UTC)
 
 
-def _span(raw: str) -> timedelta:
-    found = SPAN.fullmatch(raw)
+def _parse_duration(raw: str) -> timedelta:
+    found = DURATION.fullmatch(raw)
     if not found:
         raise ValueError
-    return timedelta(**{SPAN_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{DURATION_UNITS[found[2]]: int(found[1])})

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from relaybatch.db.connection import lend_connection
+from relaybatch.db.connection import release_connection
 from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired
 
 if TYPE_CHECKING:
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-STEP_BYTES = 1 << 18
+CHUNK_BYTES = 1 << 18
 # A list of 50,000 items by `idx`, or by ids of 150 bytes.
-LARGEST_SELECTION_BYTES = 8_388_608
+MAX_SELECTION_BYTES = 8_388_608
 # For the rest of a body that was refused.
-DROP_SECONDS = 10
+DRAIN_SECONDS = 10
 # Of one gzip body. Tools that make many put 64 KiB in each; each takes a step of ours, however little it holds.
 MAX_GZIP_MEMBERS = 10_000
-_STATE = "relaybatch.incoming"
+_META_KEY = "relaybatch.incoming"
 
 
-def largest_body_bytes() -> int:
+def max_body_bytes() -> int:
     """Of all routes, decoded."""
     return max(
-        settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES, LARGEST_SELECTION_BYTES
+        settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES, MAX_SELECTION_BYTES
     )
 
 
-def largest_sent_bytes() -> int:
+def max_sent_bytes() -> int:
     """Of all routes, as it travels: whatever is larger is refused by each of them."""
-    return _most_compressed_bytes(largest_body_bytes())
+    return _max_compressed_bytes(max_body_bytes())
 
 
-class Incoming:
+class RequestBody:
     """What is left of one request's body on its connection. There is one for each request."""
 
     def __init__(self, request: HttpRequest) -> None:
@@ -52,58 +52,58 @@ class Incoming:
         self._socket = environ.get("gunicorn.socket")
         length = str(environ.get("CONTENT_LENGTH") or "")
         self.declared_bytes = int(length) if length.isdecimal() else None
-        self.chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
-        self._ends_itself = bool(environ.get("wsgi.input_terminated", "wsgi.input" not in environ))
-        self._left = self.declared_bytes
+        self.is_chunked = "chunked" in environ.get("HTTP_TRANSFER_ENCODING", "").lower()
+        self._is_terminated = bool(environ.get("wsgi.input_terminated", "wsgi.input" not in environ))
+        self._remaining_bytes = self.declared_bytes
 
     @classmethod
-    def of(cls, request: HttpRequest) -> Incoming:
-        incoming: Incoming | None = request.META.get(_STATE)
-        if incoming is None:
-            incoming = request.META[_STATE] = cls(request)
-        return incoming
+    def of(cls, request: HttpRequest) -> RequestBody:
+        body: RequestBody | None = request.META.get(_META_KEY)
+        if body is None:
+            body = request.META[_META_KEY] = cls(request)
+        return body
 
     @property
-    def readable(self) -> bool:
+    def is_readable(self) -> bool:
         """Whether the end of the body can be told: by its length, or by the server."""
-        return self._left is not None or self._ends_itself
+        return self._remaining_bytes is not None or self._is_terminated
 
-    def pieces(self) -> Iterator[bytes]:
+    def chunks(self) -> Iterator[bytes]:
         """The rest of the body. Raises InvalidRequest when the client went away in the middle.
 
         A client that sends slowly holds no connection to the database meanwhile.
         """
-        lend_connection()
-        while piece := self._next():
-            yield piece
+        release_connection()
+        while chunk := self._read_chunk():
+            yield chunk
 
-    def _next(self) -> bytes:
-        size = STEP_BYTES if self._left is None else min(self._left, STEP_BYTES)
-        if not size or not self.readable:
+    def _read_chunk(self) -> bytes:
+        size = CHUNK_BYTES if self._remaining_bytes is None else min(self._remaining_bytes, CHUNK_BYTES)
+        if not size or not self.is_readable:
             return b""
         try:
-            piece: bytes = self._stream.read(size)
+            chunk: bytes = self._stream.read(size)
         except Exception as error:  # each server has its own classes for a body that breaks off
-            raise _cut() from error
-        if self._left is not None:
-            if not piece:
-                raise _cut()
-            self._left -= len(piece)
-        return piece
+            raise _incomplete_body() from error
+        if self._remaining_bytes is not None:
+            if not chunk:
+                raise _incomplete_body()
+            self._remaining_bytes -= len(chunk)
+        return chunk
 
-    def drop(self, *, limit_bytes: int, seconds: float) -> None:
+    def drain(self, *, limit_bytes: int, seconds: float) -> None:
         """Reads and forgets the rest, up to a limit; what is left then is the server's, which hangs up."""
-        lend_connection()
+        release_connection()
         deadline = time.monotonic() + seconds
         before = self._socket.gettimeout() if self._socket else None
         try:
             while limit_bytes > 0 and (remaining := deadline - time.monotonic()) > 0:
                 if self._socket:
                     self._socket.settimeout(remaining)
-                piece = self._next()
-                if not piece:
+                chunk = self._read_chunk()
+                if not chunk:
                     return
-                limit_bytes -= len(piece)
+                limit_bytes -= len(chunk)
         except InvalidRequest:
             return
         finally:
@@ -113,18 +113,18 @@ class Incoming:
 
 def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiError]) -> memoryview:
     """The whole body, decoded, in one piece. Raises `too_large` as soon as it is over the limit."""
-    incoming = Incoming.of(request)
-    if incoming.chunked and not incoming.readable:
+    request_body = RequestBody.of(request)
+    if request_body.is_chunked and not request_body.is_readable:
         raise LengthRequired("This server takes no chunked bodies: send a Content-Length.")
     compressed = _is_gzip(request.META.get("HTTP_CONTENT_ENCODING", ""))
-    if not compressed and (incoming.declared_bytes or 0) > limit_bytes:
+    if not compressed and (request_body.declared_bytes or 0) > limit_bytes:
         raise body_too_large(too_large, limit_bytes=limit_bytes)
-    pieces = incoming.pieces()
+    chunks = request_body.chunks()
     # Pages of its own: they are taken as they are filled, and go back to the system with the last view of them,
     # where the allocator would keep some 30 MB for each thread that ever served a large body.
     buffer = mmap.mmap(-1, limit_bytes)
     try:
-        decoded = _gunzipped(pieces, limit_bytes=limit_bytes) if compressed else pieces
+        decoded = _gunzip(chunks, limit_bytes=limit_bytes) if compressed else chunks
         size = _fill(buffer, decoded, too_large=too_large)
     except BaseException:
         buffer.close()  # now, not when the error's frames are collected
@@ -132,14 +132,14 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
     return memoryview(buffer)[:size]
 
 
-def _fill(buffer: mmap.mmap, pieces: Iterator[bytes], *, too_large: type[ApiError]) -> int:
+def _fill(buffer: mmap.mmap, chunks: Iterator[bytes], *, too_large: type[ApiError]) -> int:
     """How many bytes there are."""
     size = 0
-    for piece in pieces:
-        if size + len(piece) > len(buffer):
+    for chunk in chunks:
+        if size + len(chunk) > len(buffer):
             raise body_too_large(too_large, limit_bytes=len(buffer))
-        buffer[size : size + len(piece)] = piece
-        size += len(piece)
+        buffer[size : size + len(chunk)] = chunk
+        size += len(chunk)
     return size
 
 
@@ -156,52 +156,52 @@ def _is_gzip(encoding: str) -> bool:
     raise InvalidRequest("Content-Encoding must be gzip or identity.", param="Content-Encoding")
 
 
-def _most_compressed_bytes(limit_bytes: int) -> int:
+def _max_compressed_bytes(limit_bytes: int) -> int:
     """What cannot be compressed grows a little."""
     return limit_bytes + limit_bytes // 64 + (1 << 16)
 
 
-def _gunzipped(pieces: Iterator[bytes], *, limit_bytes: int) -> Iterator[bytes]:
+def _gunzip(chunks: Iterator[bytes], *, limit_bytes: int) -> Iterator[bytes]:
     """Decoded pieces of bounded size; several members are one body.
 
     Compressed bytes are bounded too: an endless row of empty members decodes to nothing.
     """
-    allowance, members = _most_compressed_bytes(limit_bytes), 0
+    remaining_bytes, members = _max_compressed_bytes(limit_bytes), 0
     decoder = zlib.decompressobj(wbits=31)
-    fresh = True
+    is_at_member_start = True
     try:
-        for piece in pieces:
-            allowance -= len(piece)
-            if allowance < 0:
-                raise _broken_gzip("it holds far more compressed bytes than its content needs")
-            rest = piece
+        for chunk in chunks:
+            remaining_bytes -= len(chunk)
+            if remaining_bytes < 0:
+                raise _invalid_gzip("it holds far more compressed bytes than its content needs")
+            rest = chunk
             while rest:
-                fresh = False
-                yield from _member(decoder, rest)
+                is_at_member_start = False
+                yield from _decompress_member(decoder, rest)
                 rest = decoder.unused_data
                 if decoder.eof:
-                    decoder, fresh, members = zlib.decompressobj(wbits=31), True, members + 1
+                    decoder, is_at_member_start, members = zlib.decompressobj(wbits=31), True, members + 1
                 if members > MAX_GZIP_MEMBERS:
-                    raise _broken_gzip(f"it has more than {MAX_GZIP_MEMBERS} members")
+                    raise _invalid_gzip(f"it has more than {MAX_GZIP_MEMBERS} members")
     except zlib.error as error:
-        raise _broken_gzip("it cannot be decoded") from error
-    if not fresh:
-        raise _broken_gzip("it ends too early")
+        raise _invalid_gzip("it cannot be decoded") from error
+    if not is_at_member_start:
+        raise _invalid_gzip("it ends too early")
 
 
-def _member(decoder: zlib._Decompress, piece: bytes) -> Iterator[bytes]:
+def _decompress_member(decoder: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
     """What the piece adds to the member that the decoder is in, STEP_BYTES at a time."""
-    decoded = decoder.decompress(piece, STEP_BYTES)
+    decoded = decoder.decompress(chunk, CHUNK_BYTES)
     while decoded:
         yield decoded
-        decoded = decoder.decompress(decoder.unconsumed_tail, STEP_BYTES)
+        decoded = decoder.decompress(decoder.unconsumed_tail, CHUNK_BYTES)
 
 
-def _cut() -> InvalidRequest:
+def _incomplete_body() -> InvalidRequest:
     return InvalidRequest("The body ended before its announced length.", code="incomplete_body")
 
 
-def _broken_gzip(reason: str) -> InvalidRequest:
+def _invalid_gzip(reason: str) -> InvalidRequest:
     return InvalidRequest(
         f"The body is no valid gzip: {reason}.", code="invalid_encoding", param="Content-Encoding"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from typing import TypeAlias
 
-STEP_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
 
 Text: TypeAlias = bytes | bytearray | memoryview
 
@@ -14,9 +14,9 @@ def invalid_utf8_at(text: Text) -> int | None:
     """The first byte that is not UTF-8; None where all are. One string of a text with emoji is four times its size."""
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
     view = memoryview(text)
-    for start in range(0, len(view), STEP_BYTES):
+    for start in range(0, len(view), CHUNK_BYTES):
         pending = len(decoder.getstate()[0])
-        end = start + STEP_BYTES
+        end = start + CHUNK_BYTES
         try:
             decoder.decode(view[start:end], final=end >= len(view))
         except UnicodeDecodeError as error:

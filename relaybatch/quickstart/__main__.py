@@ -6,21 +6,21 @@ import os
 import sys
 from pathlib import Path
 
-from relaybatch.output import make_streams_writable, write_line
+from relaybatch.output import configure_streams, write_line
 from relaybatch.quickstart.demo.demo import run_demo
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.shutdown import Interruption, Stopped
+from relaybatch.quickstart.shutdown import Shutdown, Stopped
 
-HIGHEST_PORT = 65535
+MAX_PORT = 65535
 
 
 def main() -> int:
-    make_streams_writable()
-    interruption = Interruption()
-    interruption.listen()
+    configure_streams()
+    shutdown = Shutdown()
+    shutdown.install_handlers()
     try:
         home = Path(os.environ.get("RELAYBATCH_HOME") or ".relaybatch").absolute()
-        run_demo(home=home, port=_port(), interruption=interruption)
+        run_demo(home=home, port=_port(), shutdown=shutdown)
     except Stopped:
         return 0
     except QuickstartError as problem:
@@ -31,8 +31,8 @@ def main() -> int:
 
 def _port() -> int:
     given = os.environ.get("PORT") or "8080"
-    if not (given.isascii() and given.isdecimal() and 0 < int(given) <= HIGHEST_PORT):
-        raise QuickstartError(f"PORT is {given!r}: set it to a number from 1 to {HIGHEST_PORT}")
+    if not (given.isascii() and given.isdecimal() and 0 < int(given) <= MAX_PORT):
+        raise QuickstartError(f"PORT is {given!r}: set it to a number from 1 to {MAX_PORT}")
     return int(given)
 
 

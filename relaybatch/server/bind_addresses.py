@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import socket
 
-EVERYWHERE = (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))  # noqa: S104 -- a server's own choice
-THIS_MACHINE = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
+ALL_INTERFACES = (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))  # noqa: S104 -- a server's own choice
+LOOPBACK = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
 
 
-def binds(among: tuple[tuple[str, socket.AddressFamily], ...], *, port: int) -> list[str]:
+def usable_binds(candidates: tuple[tuple[str, socket.AddressFamily], ...], *, port: int) -> list[str]:
     """gunicorn's `bind` for those that this machine has; all of them when it has none, so that gunicorn says why."""
-    usable = [(host, family) for host, family in among if _has(host, family)] or among
+    usable = [(host, family) for host, family in candidates if _can_bind(host, family)] or candidates
     return [f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}" for host, family in usable]
 
 
-def why_not(port: int) -> str:
+def port_error(port: int) -> str:
     """Why nobody could listen at this port of this machine now; empty when somebody could."""
-    for host, family in THIS_MACHINE:
-        if _has(host, family):
+    for host, family in LOOPBACK:
+        if _can_bind(host, family):
             try:
                 _bind(host, family, port=port)
             except OSError as error:
@@ -25,7 +25,7 @@ def why_not(port: int) -> str:
     return ""
 
 
-def _has(host: str, family: socket.AddressFamily) -> bool:
+def _can_bind(host: str, family: socket.AddressFamily) -> bool:
     try:
         _bind(host, family, port=0)
     except OSError:

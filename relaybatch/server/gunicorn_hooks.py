@@ -24,49 +24,49 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # A transfer coding that nobody knows is the client's mistake, not the server's.
-STATUSES = {501: (400, "Bad Request")}
+STATUS_OVERRIDES = {501: (400, "Bad Request")}
 # A client that sends or takes nothing for so long gives its thread back.
-SILENT_SECONDS = 30
-_REFUSED = re.compile(r"Invalid request from ip=\S*(?=: )")
+SOCKET_TIMEOUT_SECONDS = 30
+_INVALID_REQUEST = re.compile(r"Invalid request from ip=\S*(?=: )")
 
 
-class NothingOfTheRequest(logging.Filter):
+class RedactRequest(logging.Filter):
     """Its log lines repeat the header at fault, and the query string of a request that broke off."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if refused := _REFUSED.match(str(record.msg)):
+        if refused := _INVALID_REQUEST.match(str(record.msg)):
             record.msg = f"{refused[0]}: {type(sys.exception()).__name__}"
         elif isinstance(record.args, tuple) and str(record.msg).startswith("Error handling request"):
             record.args = tuple(str(part).partition("?")[0] for part in record.args)
         return True
 
 
-def lines_of_the_server(logging_of_django: Mapping[str, Any]) -> dict[str, Any]:
+def gunicorn_logging(django_logging: Mapping[str, Any]) -> dict[str, Any]:
     """gunicorn's `logconfig_dict`: its lines by our handlers, in every process of it. Their level is its `loglevel`."""
     ours = {"filters": ["nothing_of_the_request"], "propagate": True}
     return {
-        **logging_of_django,
-        "filters": {"nothing_of_the_request": {"()": NothingOfTheRequest}},
-        "loggers": {**logging_of_django["loggers"], "gunicorn.error": ours},
+        **django_logging,
+        "filters": {"nothing_of_the_request": {"()": RedactRequest}},
+        "loggers": {**django_logging["loggers"], "gunicorn.error": ours},
     }
 
 
-def answer_in_json() -> None:
+def use_json_errors() -> None:
     util.write_error = _write_error
 
 
-def end_silent_connections(listeners: Iterable[Any]) -> None:
+def set_socket_timeouts(listeners: Iterable[Any]) -> None:
     """Accepted sockets inherit the time-outs of the one that they were accepted on."""
-    seconds = struct.pack("ll", SILENT_SECONDS, 0)
+    seconds = struct.pack("ll", SOCKET_TIMEOUT_SECONDS, 0)
     for listener in listeners:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, seconds)
 
 
 def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -> None:  # noqa: ARG001
-    status, words = STATUSES.get(status_int, (status_int, reason))
+    status, phrase = STATUS_OVERRIDES.get(status_int, (status_int, reason))
     error = {
-        "message": f"The HTTP request itself was refused: {words}.",
+        "message": f"The HTTP request itself was refused: {phrase}.",
         "type": "server_error" if status >= 500 else "invalid_request_error",
         "param": None,
         "code": "internal_error" if status >= 500 else "bad_request",
@@ -76,7 +76,7 @@ def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -
     body = json.dumps({"type": "error", "error": error, "request_id": identifier}).encode()
     logger.info("a request was refused by the web server: %d", status, extra={"request_id": identifier})
     head = (
-        f"HTTP/1.1 {status} {words}\r\nConnection: close\r\nContent-Type: application/json\r\n"
+        f"HTTP/1.1 {status} {phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nrequest-id: {identifier}\r\nx-request-id: {identifier}\r\n\r\n"
     )
     util.write_nonblock(sock, head.encode("latin-1") + body)

@@ -8,7 +8,7 @@ from typing import Any
 from gunicorn import sock as gunicorn_sockets
 
 
-class BesideIPv4(gunicorn_sockets.TCP6Socket):  # type: ignore[misc]
+class IPv6OnlySocket(gunicorn_sockets.TCP6Socket):  # type: ignore[misc]
     """Where both are bound, IPv6's takes IPv6 alone, whatever the machine's default is.
 
     The port would be in use otherwise. And IPv4's callers keep their addresses: as IPv6 writes them, gunicorn's
@@ -21,5 +21,5 @@ class BesideIPv4(gunicorn_sockets.TCP6Socket):  # type: ignore[misc]
         super().bind(sock)
 
 
-def keep_families_apart() -> None:
-    gunicorn_sockets.TCP6Socket = BesideIPv4
+def use_ipv6_only_sockets() -> None:
+    gunicorn_sockets.TCP6Socket = IPv6OnlySocket

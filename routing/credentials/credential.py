@@ -98,7 +98,7 @@ def _by_token(value: str, *, now: datetime | None) -> Credential:
     credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
     if caller.project_id is None:  # it is gone
         denial_code = credential.denial_code or "project_disabled"
-        return replace(credential, project_id=claims.prj, refusal=denial_code)
+        return replace(credential, project_id=claims.prj, denial_code=denial_code)
     return credential
 
 

@@ -53,7 +53,7 @@ class Resolution:
             return self
         same = tuple(choice for choice in self.route.bindings if choice.adapter == adapter)
         failure = None if same else self._failure_for(adapter)
-        return replace(self, route=replace(self.route, choices=same), failure=failure)
+        return replace(self, route=replace(self.route, bindings=same), failure=failure)
 
     def _failure_for(self, adapter: str) -> Failure:
         if adapter in self.adapters:
@@ -170,7 +170,7 @@ def _resolve_bindings(
     calls, errors = _callable_bindings(reached, model)
     choices = _route_bindings(calls, model=model, policy=policy, keys=keys, rules=route.rules)
     served_as = tuple(dict.fromkeys(binding.adapter for binding in reached))
-    return Resolution(replace(route, choices=choices), adapters=served_as, binding_errors=errors)
+    return Resolution(replace(route, bindings=choices), adapters=served_as, binding_errors=errors)
 
 
 def _route_bindings(

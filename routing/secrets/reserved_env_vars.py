@@ -5,7 +5,7 @@ Who may edit the catalog chooses the host that a host key is sent to: one that n
 
 from __future__ import annotations
 
-from relaybatch.conf.env import names_read
+from relaybatch.conf.env import variables_read
 
 # Of the libraries that reach stores, databases and brokers (they read many variables by themselves), and our own.
 _PREFIXES = ("AWS_", "AZURE_", "GOOGLE_", "PG", "RELAY_", "DJANGO_", "CELERY_")
@@ -18,5 +18,5 @@ _READ_BY_OTHER_PROCESSES = frozenset(
 def is_reserved(name: str) -> bool:
     """In whatever case, and also of the form that names a file of the value."""
     upper = name.upper()
-    ours = _READ_BY_OTHER_PROCESSES | names_read()
+    ours = _READ_BY_OTHER_PROCESSES | variables_read()
     return upper.startswith(_PREFIXES) or upper in ours or upper.removesuffix("_FILE") in ours

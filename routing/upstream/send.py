@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from relaybatch.db.connection import lend_connection
+from relaybatch.db.connection import release_connection
 from routing.adapters import ADAPTERS, Adapter
 from routing.failpoints import failpoint
 from routing.gate.admission import Admission
@@ -93,7 +93,7 @@ class _CallRun:
         failure = found.failure or self.precheck()
         if failure is not None:
             raise CallFailed(failure)
-        lend_connection()
+        release_connection()
         self.deadline = self.call.abort_handle.deadline = time.monotonic() + self.call.timeout_seconds
         self.admission = Admission(rules=route.rules, deadline=self.deadline)
         try:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 POLL_SECONDS = 0.1
-LONGEST_SECONDS = 60
+MAX_SECONDS = 60
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def requests(*texts: str, size: int = 0) -> list[Any]:
 
 def until_ended(batches: Any, batch: Any) -> Any:
     """A plain poll loop: no exception is caught."""
-    deadline = time.monotonic() + LONGEST_SECONDS
+    deadline = time.monotonic() + MAX_SECONDS
     while batch.processing_status != "ended":
         assert time.monotonic() < deadline
         time.sleep(POLL_SECONDS)
@@ -148,7 +148,7 @@ def test_the_async_client_does_the_same(web: Web, client: anthropic.Anthropic) -
             assert (await batches.cancel(batch.id)).processing_status == "ended"
             assert (await batches.delete(batch.id)).id == batch.id
 
-    asyncio.run(asyncio.wait_for(whole_life(), LONGEST_SECONDS))
+    asyncio.run(asyncio.wait_for(whole_life(), MAX_SECONDS))
     assert not Batch.objects.undeleted().exists()
 
 

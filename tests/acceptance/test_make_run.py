@@ -22,7 +22,7 @@ import requests
 
 from relaybatch.quickstart.servers.processes import free_port
 from relaybatch.quickstart.servers.servers import forget_home
-from relaybatch.server.bind_addresses import THIS_MACHINE, binds
+from relaybatch.server.bind_addresses import LOOPBACK, usable_binds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -190,7 +190,7 @@ def test_from_nothing_to_results_and_to_nothing_again(
     assert "unpriced" not in run.output
     assert_the_printed_line_submits_a_batch(run)
     assert_the_printed_login_opens_the_admin(run)
-    for place in binds(THIS_MACHINE, port=run.port):
+    for place in usable_binds(LOOPBACK, port=run.port):
         assert requests.get(f"http://{place}/admin/login/", timeout=10).status_code == 200
 
     processes = run.processes()

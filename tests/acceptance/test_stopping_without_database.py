@@ -30,8 +30,8 @@ GRACE_SECONDS = 1
 # What a process manager is told to wait longer than the grace (docs/operations.md).
 MARGIN_SECONDS = 5
 WAYS: dict[str, Callable[[DatabaseProxy], None]] = {
-    "away": DatabaseProxy.be_away,
-    "silent": DatabaseProxy.be_silent,
+    "away": DatabaseProxy.go_down,
+    "silent": DatabaseProxy.stop_responding,
 }
 
 
@@ -51,7 +51,7 @@ def deployment(deployment: Deployment, proxy: DatabaseProxy, tmp_path: Path) -> 
 
 def ends_in_time(process: Process) -> None:
     process.signal(signal.SIGTERM)
-    wait_until(lambda: not process.alive, process.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
+    wait_until(lambda: not process.is_alive, process.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -119,8 +119,8 @@ def test_a_web_process_with_a_waiting_request_ends(
         WAYS[way](proxy)
         asking = threading.Thread(target=lambda: _ask(web, catalog.headers))
         asking.start()
-        web.process.ask_to_stop()
-        wait_until(lambda: not web.process.alive, web.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
+        web.process.request_stop()
+        wait_until(lambda: not web.process.is_alive, web.log, seconds=GRACE_SECONDS + MARGIN_SECONDS)
         asking.join()
 
 

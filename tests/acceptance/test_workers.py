@@ -70,7 +70,7 @@ def test_a_worker_killed_at_any_point_loses_only_what_it_ran_and_sends_nothing_t
     victim = deployment.worker(RELAY_FAULT=f"{point}:kill@{NTH.get(point, 20)}")
     deployment.sweeper()
     batch = submit(catalog, *[chat_body()] * 100)
-    wait_until(lambda: not victim.alive, victim.log)
+    wait_until(lambda: not victim.is_alive, victim.log)
     deployment.worker()
     wait_for_end(batch)
     lost = BatchItem.objects.filter(batch_id=batch.id, error_code="worker_lost").count()
@@ -144,7 +144,7 @@ def test_two_batches_share_the_slots_and_never_take_a_ninth(
     first = submit(catalog, *[chat_body()] * 60)
     second = submit(catalog, *[chat_body()] * 60)
     wait_for_end(first, second)
-    assert calls.most == SLOTS
+    assert calls.max_at_once == SLOTS
 
 
 class Calls:
@@ -152,7 +152,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._now = self.most = 0
+        self._now = self.max_at_once = 0
 
     def answered(self, _: object) -> Answer:
         self._add(1)
@@ -163,7 +163,7 @@ class Calls:
     def _add(self, number: int) -> None:
         with self._lock:
             self._now += number
-            self.most = max(self.most, self._now)
+            self.max_at_once = max(self.max_at_once, self._now)
 
 
 def test_a_message_delivered_many_times_runs_the_item_once(

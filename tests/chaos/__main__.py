@@ -11,7 +11,7 @@ import sys
 
 from relaybatch.output import write_line
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.shutdown import Interruption, Stopped
+from relaybatch.quickstart.shutdown import Shutdown, Stopped
 
 
 def main() -> int:
@@ -20,17 +20,17 @@ def main() -> int:
     from tests.chaos import report
     from tests.chaos.run import run_chaos
 
-    interruption = Interruption()
-    interruption.listen()
+    shutdown = Shutdown()
+    shutdown.install_handlers()
     try:
-        told = run_chaos(seconds=options.seconds, seed=seed, interruption=interruption)
+        result = run_chaos(seconds=options.seconds, seed=seed, shutdown=shutdown)
     except QuickstartError as problem:
         write_line(sys.stderr, str(problem))
         return 1
     except Stopped:
         return 130
-    write_line(sys.stdout, report.as_json(told) if options.json else report.as_text(told))
-    return 1 if told.findings.violations else 0
+    write_line(sys.stdout, report.to_json(result) if options.json else report.to_text(result))
+    return 1 if result.findings.violations else 0
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -14,20 +14,20 @@ import redis
 
 from tests.chaos.deployment.catalog import HOST_KEYS, OWNERS, POLICIES, REVOKED_OWNER
 from tests.chaos.deployment.deployment import LOST_SECONDS
-from tests.chaos.deployment.upstream import HOSTS, WELL
+from tests.chaos.deployment.upstream import HEALTHY_PROFILE, HOSTS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from relaybatch.quickstart.shutdown import Interruption
+    from relaybatch.quickstart.shutdown import Shutdown
     from tests.chaos.checks.findings import Findings
-    from tests.chaos.deployment.deployment import Place
+    from tests.chaos.deployment.deployment import ChaosDeployment
     from tests.chaos.deployment.service import Service
 
 PAUSE_SECONDS = (0.2, 2.0)
 PAYLOADS_STAY_AWAY = "nothing is written where the payload folder was, while it is away"
-USUAL: Mapping[str, float] = {
+DEFAULT_PROFILE: Mapping[str, float] = {
     "well": 90,
     "500": 2,
     "429": 2,
@@ -47,7 +47,7 @@ USUAL: Mapping[str, float] = {
     "longer than it says": 0.5,
     "many headers": 0.5,
 }
-MOODS: Mapping[str, Mapping[str, float]] = {
+UPSTREAM_PROFILES: Mapping[str, Mapping[str, float]] = {
     "slow": {"slow": 8, "well": 2},
     "failing": {"500": 5, "502": 2, "529": 2, "well": 2},
     "busy": {"429": 5, "well": 3},
@@ -74,20 +74,22 @@ WHERE application_name <> 'chaos' AND backend_type = 'client backend'
 """
 
 
-class Harm:
+class FaultInjector:
     """Everything is done by the thread that calls `run`. What harms for a while has its end in `_later`."""
 
-    def __init__(self, place: Place, findings: Findings, *, seed: int, interruption: Interruption) -> None:
+    def __init__(
+        self, deployment: ChaosDeployment, findings: Findings, *, seed: int, shutdown: Shutdown
+    ) -> None:
         self.done: Counter[str] = Counter()
-        self._place = place
+        self._deployment = deployment
         self._findings = findings
-        self._interruption = interruption
-        self._chance = random.Random(f"harm {seed}")
-        self._later: list[tuple[float, int, Callable[[], None]]] = []
+        self._shutdown = shutdown
+        self._random = random.Random(f"harm {seed}")
+        self._scheduled: list[tuple[float, int, Callable[[], None]]] = []
         self._order = itertools.count()
-        self._harmed: set[str] = set()
+        self._active: set[str] = set()
         self._first_survive = False
-        self._ways: Mapping[Callable[[], bool], int] = {
+        self._faults: Mapping[Callable[[], bool], int] = {
             self._kill: 10,
             self._terminate: 6,
             self._freeze: 8,
@@ -104,119 +106,121 @@ class Harm:
             self._payloads_away: 2,
         }
 
-    def run(self, seconds: float, *, look: Callable[[], None]) -> None:
+    def run(self, seconds: float, *, before_fault: Callable[[], None]) -> None:
         """The first of each kind is not killed in the second half: long-lived processes are looked at for leaks.
 
         `look` is called before each harm.
         """
-        self._place.upstream.mood = USUAL
+        self._deployment.upstream.profile = DEFAULT_PROFILE
         began = time.monotonic()
         next_harm, revoked = began, False
         while (now := time.monotonic()) < began + seconds:
             self._first_survive = now > began + seconds / 2
-            self._do_what_is_due(now)
+            self._run_due(now)
             if not revoked and self._first_survive:
                 revoked = self._revoke()
             if now >= next_harm:
-                look()
-                self._harm_once()
-                next_harm = now + self._chance.uniform(*PAUSE_SECONDS)
-            self._interruption.pause(0.05)
+                before_fault()
+                self._inject_one()
+                next_harm = now + self._random.uniform(*PAUSE_SECONDS)
+            self._shutdown.sleep(0.05)
 
-    def end(self) -> None:
+    def recover(self) -> None:
         """All that was harmed is whole again."""
-        while self._later:
-            self._do_what_is_due(time.monotonic())
-            self._interruption.pause(0.05)
-        self._place.upstream.mood = WELL
+        while self._scheduled:
+            self._run_due(time.monotonic())
+            self._shutdown.sleep(0.05)
+        self._deployment.upstream.profile = HEALTHY_PROFILE
 
-    def _harm_once(self) -> None:
+    def _inject_one(self) -> None:
         """Some ways are barred by what is going on; then another one is tried."""
         for _ in range(10):
-            way = self._chance.choices(list(self._ways), list(self._ways.values()))[0]
+            way = self._random.choices(list(self._faults), list(self._faults.values()))[0]
             if way():
                 return
 
-    def _do_what_is_due(self, now: float) -> None:
-        while self._later and self._later[0][0] <= now:
-            heapq.heappop(self._later)[2]()
+    def _run_due(self, now: float) -> None:
+        while self._scheduled and self._scheduled[0][0] <= now:
+            heapq.heappop(self._scheduled)[2]()
 
-    def _after(self, seconds: float, do: Callable[[], None]) -> None:
-        heapq.heappush(self._later, (time.monotonic() + seconds, next(self._order), do))
+    def _schedule(self, seconds: float, do: Callable[[], None]) -> None:
+        heapq.heappush(self._scheduled, (time.monotonic() + seconds, next(self._order), do))
 
-    def _begin(self, what: str, done: str) -> bool:
+    def _start_fault(self, what: str, done: str) -> bool:
         """False when it is being harmed already."""
-        if what in self._harmed:
+        if what in self._active:
             return False
-        self._harmed.add(what)
+        self._active.add(what)
         self.done[done] += 1
         return True
 
-    def _over(self, what: str) -> None:
-        self._harmed.discard(what)
+    def _end_fault(self, what: str) -> None:
+        self._active.discard(what)
 
     # Processes
 
-    def _victim(self) -> Service:
+    def _pick_service(self) -> Service:
         spared = self._first_survive
-        return self._chance.choice([s for s in self._place.services if not (spared and s.name.endswith("1"))])
+        return self._random.choice(
+            [s for s in self._deployment.services if not (spared and s.name.endswith("1"))]
+        )
 
     def _kill(self) -> bool:
-        service = self._victim()
-        if not self._begin(service.name, f"{service.kind} killed"):
+        service = self._pick_service()
+        if not self._start_fault(service.name, f"{service.kind} killed"):
             return False
         service.kill()
-        self._after(self._chance.uniform(0, 5), lambda: self._start_again(service))
+        self._schedule(self._random.uniform(0, 5), lambda: self._start_again(service))
         return True
 
     def _kill_all_workers(self) -> bool:
-        workers = self._place.of_kind("worker")
-        if self._first_survive or any(worker.name in self._harmed for worker in workers):
+        workers = self._deployment.of_kind("worker")
+        if self._first_survive or any(worker.name in self._active for worker in workers):
             return False
         for worker in workers:
-            self._begin(worker.name, "worker killed with all others")
+            self._start_fault(worker.name, "worker killed with all others")
             worker.kill()
-            self._after(self._chance.uniform(0, 4), lambda worker=worker: self._start_again(worker))  # type: ignore[misc]
+            self._schedule(self._random.uniform(0, 4), lambda worker=worker: self._start_again(worker))  # type: ignore[misc]
         return True
 
     def _terminate(self) -> bool:
         """The next one starts beside the one that leaves, as in a rolling deploy; a web process needs its port."""
-        service = self._victim()
-        if not self._begin(service.name, f"{service.kind} SIGTERM and a new one"):
+        service = self._pick_service()
+        if not self._start_fault(service.name, f"{service.kind} SIGTERM and a new one"):
             return False
         service.terminate()
         self._start_again(service)
         return True
 
     def _start_again(self, service: Service) -> None:
-        if service.kind == "web" and service.is_leaving:
-            self._after(0.1, lambda: self._start_again(service))
+        if service.kind == "web" and service.is_stopping:
+            self._schedule(0.1, lambda: self._start_again(service))
             return
         service.start()
         # It needs a moment before it is worth killing.
-        self._after(3.0, lambda: self._over(service.name))
+        self._schedule(3.0, lambda: self._end_fault(service.name))
 
     def _freeze(self) -> bool:
         """Longer than it takes to be declared lost, mostly."""
-        workers = self._place.of_kind("worker")
-        service = self._chance.choice([*self._place.services, *workers, *workers])
-        if not self._begin(service.name, f"{service.kind} SIGSTOP, SIGCONT"):
+        workers = self._deployment.of_kind("worker")
+        service = self._random.choice([*self._deployment.services, *workers, *workers])
+        if not self._start_fault(service.name, f"{service.kind} SIGSTOP, SIGCONT"):
             return False
         service.freeze()
-        self._after(self._chance.uniform(1, LOST_SECONDS * 3), lambda: self._thaw(service))
+        self._schedule(self._random.uniform(1, LOST_SECONDS * 3), lambda: self._thaw(service))
         return True
 
     def _thaw(self, service: Service) -> None:
         service.thaw()
-        self._over(service.name)
+        self._end_fault(service.name)
 
     # Redis
 
     def _redis(self) -> redis.Redis:
-        return redis.Redis.from_url(self._place.servers.redis_url, socket_timeout=5)
+        return redis.Redis.from_url(self._deployment.servers.redis_url, socket_timeout=5)
 
     def _flush_redis(self) -> bool:
-        if "redis" in self._harmed:
+        if "redis" in self._active:
             return False
         with self._redis() as client:
             client.flushall()
@@ -225,7 +229,7 @@ class Harm:
 
     def _tamper_with_queue(self) -> bool:
         """Some messages once more, others lost."""
-        if "redis" in self._harmed:
+        if "redis" in self._active:
             return False
         with self._redis() as client:
             messages: Any = client.lrange("items", 0, 9)
@@ -237,50 +241,50 @@ class Harm:
         return True
 
     def _redis_away(self) -> bool:
-        if not self._begin("redis", "Redis killed"):
+        if not self._start_fault("redis", "Redis killed"):
             return False
-        self._place.servers.redis.kill()
-        self._after(self._chance.uniform(0, 5), self._redis_back)
+        self._deployment.servers.redis.kill()
+        self._schedule(self._random.uniform(0, 5), self._redis_back)
         return True
 
     def _redis_back(self) -> None:
-        self._place.servers.redis.start()
-        self._over("redis")
+        self._deployment.servers.redis.start()
+        self._end_fault("redis")
 
     def _redis_read_only(self) -> bool:
         """As after a failover: it answers, and takes no writes."""
-        if not self._begin("redis", "Redis read-only"):
+        if not self._start_fault("redis", "Redis read-only"):
             return False
         with self._redis() as client:
             client.replicaof("127.0.0.1", 1)
-        self._after(self._chance.uniform(0.5, 6), self._redis_writable)
+        self._schedule(self._random.uniform(0.5, 6), self._redis_writable)
         return True
 
     def _redis_writable(self) -> None:
         with self._redis() as client:
             client.replicaof("NO", "ONE")
-        self._over("redis")
+        self._end_fault("redis")
 
     # PostgreSQL
 
     def _postgres_away(self) -> bool:
-        if not self._begin("postgres", "PostgreSQL killed"):
+        if not self._start_fault("postgres", "PostgreSQL killed"):
             return False
-        self._place.servers.postgres.kill()
-        self._after(self._chance.uniform(0, 4), self._postgres_back)
+        self._deployment.servers.postgres.kill()
+        self._schedule(self._random.uniform(0, 4), self._postgres_back)
         return True
 
     def _postgres_back(self) -> None:
-        self._place.servers.postgres.start()
-        self._over("postgres")
+        self._deployment.servers.postgres.start()
+        self._end_fault("postgres")
 
     def _cut_connections(self) -> bool:
         return self._by_sql("all database connections cut", _CUT)
 
     def _by_sql(self, done: str, statement: str, *parameters: object) -> bool:
-        if "postgres" in self._harmed:
+        if "postgres" in self._active:
             return False
-        with self._place.database() as database:
+        with self._deployment.database() as database:
             database.execute(statement.encode(), parameters)
         self.done[done] += 1
         return True
@@ -289,15 +293,17 @@ class Harm:
 
     def _disable(self) -> bool:
         """A relay key, a host key or a policy, for a moment."""
-        table, name = self._chance.choice(
+        table, name = self._random.choice(
             [("routing_relaykey", owner) for owner in OWNERS]
             + [("routing_hostkey", name) for names in HOST_KEYS.values() for name in names]
             + [("routing_policy", name) for name in POLICIES]
         )
-        if "postgres" in self._harmed or not self._begin(name, f"{table.removeprefix('routing_')} disabled"):
+        if "postgres" in self._active or not self._start_fault(
+            name, f"{table.removeprefix('routing_')} disabled"
+        ):
             return False
         self._set_enabled(table, name, enabled=False)
-        self._after(self._chance.uniform(0.5, 3), lambda: self._enable(table, name))
+        self._schedule(self._random.uniform(0.5, 3), lambda: self._enable(table, name))
         return True
 
     def _enable(self, table: str, name: str) -> None:
@@ -305,65 +311,65 @@ class Harm:
         try:
             self._set_enabled(table, name, enabled=True)
         except psycopg.OperationalError:
-            self._after(0.5, lambda: self._enable(table, name))
+            self._schedule(0.5, lambda: self._enable(table, name))
         else:
-            self._over(name)
+            self._end_fault(name)
 
     def _set_enabled(self, table: str, name: str, *, enabled: bool) -> None:
         column, value = "name", name
         if table == "routing_relaykey":
-            column, value = "id", self._place.credentials[name].key_id
-        with self._place.database() as database:
+            column, value = "id", self._deployment.credentials[name].key_id
+        with self._deployment.database() as database:
             statement = f"UPDATE {table} SET enabled = %s WHERE {column} = %s"
             database.execute(statement.encode(), [enabled, value])
 
     def _revoke(self) -> bool:
-        key_id = self._place.credentials[REVOKED_OWNER].key_id
+        key_id = self._deployment.credentials[REVOKED_OWNER].key_id
         statement = "UPDATE routing_relaykey SET revoked_at = now() WHERE id = %s"
         return self._by_sql("relay key revoked", statement, key_id)
 
     # Upstream and payloads
 
     def _upstream_mood(self) -> bool:
-        mood = self._chance.choice(list(MOODS))
-        if not self._begin("mood", f"upstream {mood}"):
+        mood = self._random.choice(list(UPSTREAM_PROFILES))
+        if not self._start_fault("mood", f"upstream {mood}"):
             return False
-        self._place.upstream.mood = MOODS[mood]
-        self._after(self._chance.uniform(1, 6), self._usual_mood)
+        self._deployment.upstream.profile = UPSTREAM_PROFILES[mood]
+        self._schedule(self._random.uniform(1, 6), self._usual_mood)
         return True
 
     def _usual_mood(self) -> None:
-        self._place.upstream.mood = USUAL
-        self._over("mood")
+        self._deployment.upstream.profile = DEFAULT_PROFILE
+        self._end_fault("mood")
 
     def _upstream_absent(self) -> bool:
-        hosts = HOSTS if self._chance.random() < 0.4 else HOSTS[:1]
-        if not self._begin("host", f"upstream absent ({' and '.join(hosts)})"):
+        hosts = HOSTS if self._random.random() < 0.4 else HOSTS[:1]
+        if not self._start_fault("host", f"upstream absent ({' and '.join(hosts)})"):
             return False
         for host in hosts:
-            self._place.upstream.be_absent(host)
-        self._after(self._chance.uniform(0.5, 4), self._upstream_present)
+            self._deployment.upstream.stop_host(host)
+        self._schedule(self._random.uniform(0.5, 4), self._upstream_present)
         return True
 
     def _upstream_present(self) -> None:
         for host in HOSTS:
-            self._place.upstream.be_present(host)
-        self._over("host")
+            self._deployment.upstream.start_host(host)
+        self._end_fault("host")
 
     def _payloads_away(self) -> bool:
         """As a volume that is not mounted: the folder is there and empty. Processes that start then may look at it."""
-        folder = self._place.payloads
-        if not folder.exists() or not self._begin("payloads", "payload folder away"):
+        folder = self._deployment.payloads
+        if not folder.exists() or not self._start_fault("payloads", "payload folder away"):
             return False
         folder.rename(folder.with_name("elsewhere"))
         folder.mkdir(mode=0o700)
-        self._after(self._chance.uniform(0.3, 2), self._payloads_back)
+        self._schedule(self._random.uniform(0.3, 2), self._payloads_back)
         return True
 
     def _payloads_back(self) -> None:
-        folder = self._place.payloads
+        folder = self._deployment.payloads
         written = sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
-        self._findings.look(PAYLOADS_STAY_AWAY, *written)
+        self._findings.record(PAYLOADS_STAY_AWAY, *written)
         folder.rename(folder.with_name(f"wrong-{time.monotonic_ns()}"))
         folder.with_name("elsewhere").rename(folder)
-        self._over("payloads")
+        self._end_fault("payloads")

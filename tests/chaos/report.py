@@ -9,46 +9,50 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.chaos.run import Told
+    from tests.chaos.run import ChaosReport
 
 WIDTH = 72
 
 
-def as_json(told: Told) -> str:
+def to_json(result: ChaosReport) -> str:
     return json.dumps(
         {
-            "seed": told.seed,
-            "seconds": told.seconds,
-            "violations": told.findings.violations,
-            "done": dict(told.done),
-            "callers": dict(told.callers),
-            "http": dict(told.statuses),
-            "invariants": [asdict(invariant) for invariant in told.findings.invariants],
-            "notes": told.findings.notes,
-            "home": str(told.home) if told.home else None,
+            "seed": result.seed,
+            "seconds": result.seconds,
+            "violations": result.findings.violations,
+            "done": dict(result.done),
+            "callers": dict(result.callers),
+            "http": dict(result.statuses),
+            "invariants": [asdict(invariant) for invariant in result.findings.invariants],
+            "notes": result.findings.notes,
+            "home": str(result.home) if result.home else None,
         }
     )
 
 
-def as_text(told: Told) -> str:
-    return "\n".join(_lines(told))
+def to_text(result: ChaosReport) -> str:
+    return "\n".join(_lines(result))
 
 
-def _lines(told: Told) -> Iterator[str]:
-    for title, counts in (("done to it", told.done), ("by callers", told.callers), ("HTTP", told.statuses)):
+def _lines(result: ChaosReport) -> Iterator[str]:
+    for title, counts in (
+        ("done to it", result.done),
+        ("by callers", result.callers),
+        ("HTTP", result.statuses),
+    ):
         yield f"\n{title}"
         for name, count in sorted(counts.items()):
             yield f"  {name:{WIDTH}} {count:>8}"
     yield "\nnoted"
-    for name, text in told.findings.notes.items():
+    for name, text in result.findings.notes.items():
         yield f"  {name:{WIDTH - 30}} {text}"
     yield f"\n{'invariant':{WIDTH + 2}} looked at  result"
-    for invariant in told.findings.invariants:
-        result = f"VIOLATION: {invariant.violations}" if invariant.violations else "OK"
+    for invariant in result.findings.invariants:
+        outcome = f"VIOLATION: {invariant.violations}" if invariant.violations else "OK"
         yield f"  {invariant.name:{WIDTH}} {invariant.looked_at:>9}  {result}"
         yield from (f"      {example}" for example in invariant.examples)
     yield ""
-    if told.home:
-        yield f"{told.findings.violations} violations, seed {told.seed}: logs and data are in {told.home}"
+    if result.home:
+        yield f"{result.findings.violations} violations, seed {result.seed}: logs and data are in {result.home}"
     else:
-        yield f"no violation in {told.seconds:g} s, seed {told.seed}"
+        yield f"no violation in {result.seconds:g} s, seed {result.seed}"

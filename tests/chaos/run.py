@@ -16,35 +16,35 @@ from relaybatch.quickstart.shutdown import Stopped
 from tests.chaos.checks.batch_invariants import (
     check_batches,
     check_logs,
-    check_shown,
+    check_results_over_http,
     check_submissions,
     check_surroundings,
-    check_totals,
+    check_usage_totals,
 )
-from tests.chaos.checks.final_state import gather
+from tests.chaos.checks.final_state import collect_final_state
 from tests.chaos.checks.findings import Findings
 from tests.chaos.checks.item_invariants import check_items, check_requests, check_results
-from tests.chaos.checks.live_checks import Watching
-from tests.chaos.checks.resource_checks import Sizes
-from tests.chaos.clients import Callers
-from tests.chaos.deployment.deployment import forget, open_place
-from tests.chaos.deployment.web import Web
-from tests.chaos.fault_injector import Harm
+from tests.chaos.checks.live_checks import LiveChecks
+from tests.chaos.checks.resource_checks import ResourceChecks
+from tests.chaos.clients import Clients
+from tests.chaos.deployment.deployment import delete_home, start_deployment
+from tests.chaos.deployment.web import WebClient
+from tests.chaos.fault_injector import FaultInjector
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Callable
 
-    from relaybatch.quickstart.shutdown import Interruption
-    from tests.chaos.deployment.deployment import Place
+    from relaybatch.quickstart.shutdown import Shutdown
+    from tests.chaos.deployment.deployment import ChaosDeployment
 
-END_SECONDS = 150.0
+MAX_END_SECONDS = 150.0
 """The longest that a batch may need once nothing disturbs it: pauses that are still open end within 60 s."""
-QUIET_SECONDS = 45.0
+MAX_QUIET_SECONDS = 45.0
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ChaosReport:
     """`home` is None when everything held: then it is removed."""
 
     seed: int
@@ -56,27 +56,27 @@ class Told:
     home: Path | None
 
 
-def run_chaos(*, seconds: float, seed: int, interruption: Interruption) -> Told:
+def run_chaos(*, seconds: float, seed: int, shutdown: Shutdown) -> ChaosReport:
     """Ends by itself. Raises `QuickstartError` when the deployment does not even start, `Stopped` on a signal."""
     findings = Findings()
     home = Path(tempfile.mkdtemp(prefix="relaybatch-chaos-"))
-    say(f"starting a deployment (seed {seed})")
+    print_progress(f"starting a deployment (seed {seed})")
     try:
-        with open_place(home, seed=seed, interruption=interruption) as place:
-            run = _Run(place, findings, seed=seed, interruption=interruption)
-            run.disturb(seconds)
-            run.calm_down()
-            run.ask()
+        with start_deployment(home, seed=seed, shutdown=shutdown) as place:
+            run = _Run(place, findings, seed=seed, shutdown=shutdown)
+            run.inject_faults(seconds)
+            run.wait_for_end()
+            run.check_invariants()
     except Stopped:
-        forget(home)
+        delete_home(home)
         raise
     if not findings.violations:
-        forget(home)
-    return Told(
+        delete_home(home)
+    return ChaosReport(
         seed=seed,
         seconds=seconds,
-        done=run.harm.done,
-        callers=run.callers.done,
+        done=run.faults.done,
+        callers=run.clients.done,
         statuses=run.web.statuses,
         findings=findings,
         home=home if findings.violations else None,
@@ -84,67 +84,76 @@ def run_chaos(*, seconds: float, seed: int, interruption: Interruption) -> Told:
 
 
 class _Run:
-    def __init__(self, place: Place, findings: Findings, *, seed: int, interruption: Interruption) -> None:
-        self.place = place
+    def __init__(
+        self, deployment: ChaosDeployment, findings: Findings, *, seed: int, shutdown: Shutdown
+    ) -> None:
+        self.deployment = deployment
         self.findings = findings
-        self.interruption = interruption
-        self.web = Web(place, findings)
-        self.watching = Watching(place, self.web, findings, seed=seed)
-        self.callers = Callers(self.web, self.watching, seed=seed)
-        self.harm = Harm(place, findings, seed=seed, interruption=interruption)
-        self.sizes = Sizes(place)
+        self.shutdown = shutdown
+        self.web = WebClient(deployment, findings)
+        self.live_checks = LiveChecks(deployment, self.web, findings, seed=seed)
+        self.clients = Clients(self.web, self.live_checks, seed=seed)
+        self.faults = FaultInjector(deployment, findings, seed=seed, shutdown=shutdown)
+        self.resources = ResourceChecks(deployment)
 
-    def disturb(self, seconds: float) -> None:
-        self.callers.start()
-        self.watching.start(self.callers.orders)
-        say(f"disturbing it for {seconds:g} s; served: {', '.join(self.callers.dialects)}")
-        self.harm.run(seconds, look=self.sizes.note)
-        self.harm.end()
+    def inject_faults(self, seconds: float) -> None:
+        self.clients.start()
+        self.live_checks.start(self.clients.submissions)
+        print_progress(f"disturbing it for {seconds:g} s; served: {', '.join(self.clients.dialects)}")
+        self.faults.run(seconds, before_fault=self.resources.sample)
+        self.faults.recover()
 
-    def calm_down(self) -> None:
+    def wait_for_end(self) -> None:
         """An emptied Redis forgets open breakers, so that the end does not wait for them."""
-        self.callers.stop()
-        with redis.Redis.from_url(self.place.servers.redis_url) as client:
+        self.clients.stop()
+        with redis.Redis.from_url(self.deployment.servers.redis_url) as client:
             client.flushall()
-        say("undisturbed: waiting until every batch has ended")
+        print_progress("undisturbed: waiting until every batch has ended")
         began = time.monotonic()
-        self.callers.settle_doubts(self.interruption.pause)
-        ended = self._wait(self._all_ended, seconds=END_SECONDS)
+        self.clients.repeat_unanswered_creates(self.shutdown.sleep)
+        ended = self._wait(self._all_ended, seconds=MAX_END_SECONDS)
         self.findings.notes["until every batch had ended"] = f"{time.monotonic() - began:.0f} s"
-        self.findings.look("every batch ends", *([] if ended else [f"not within {END_SECONDS:g} s"]), times=0)
-        self.sizes.note()
-        self.watching.stop()
+        self.findings.record(
+            "every batch ends", *([] if ended else [f"not within {MAX_END_SECONDS:g} s"]), times=0
+        )
+        self.resources.sample()
+        self.live_checks.stop()
 
-    def ask(self) -> None:
-        say("asking what happened")
-        with self.place.database() as database:
-            evidence = gather(self.place, database, finals=self.watching.finals, orders=self.callers.orders)
-            rows = {batch.id: batch.max_attempts for batch in evidence.batches.values()}
-            check_batches(evidence, self.findings, payloads=self.place.payloads)
-            check_submissions(evidence, self.findings, retried=self.callers.retried)
-            check_items(evidence, self.findings, most_attempts=self.watching.most_attempts | rows)
-            check_requests(evidence, self.findings)
-            check_results(evidence, self.findings, payloads=self.place.payloads)
-            check_shown(evidence, self.findings, self.web)
-            check_totals(self.place, self.findings, interruption=self.interruption)
+    def check_invariants(self) -> None:
+        print_progress("asking what happened")
+        with self.deployment.database() as database:
+            state = collect_final_state(
+                self.deployment,
+                database,
+                finals=self.live_checks.finals,
+                submissions=self.clients.submissions,
+            )
+            rows = {batch.id: batch.max_attempts for batch in state.batches.values()}
+            check_batches(state, self.findings, payloads=self.deployment.payloads)
+            check_submissions(state, self.findings, retried=self.clients.retried)
+            check_items(state, self.findings, max_attempts=self.live_checks.max_attempts | rows)
+            check_requests(state, self.findings)
+            check_results(state, self.findings, payloads=self.deployment.payloads)
+            check_results_over_http(state, self.findings, self.web)
+            check_usage_totals(self.deployment, self.findings, shutdown=self.shutdown)
             check_surroundings(
-                self.place,
+                self.deployment,
                 database,
                 self.findings,
-                evidence=evidence,
-                wait=lambda condition: self._wait(condition, seconds=QUIET_SECONDS),
+                evidence=state,
+                wait=lambda condition: self._wait(condition, seconds=MAX_QUIET_SECONDS),
             )
-        self.sizes.check(self.findings, most_sessions=self.watching.most_sessions)
-        check_logs(self.place, self.findings)
-        self.findings.notes["batches"] = str(len(evidence.batches))
-        self.findings.notes["items"] = str(len(evidence.items))
-        self.findings.notes["requests to the upstream"] = str(len(evidence.answers))
-        self.findings.notes["excused attempts"] = str(sum(item.excused for item in evidence.items))
-        late = sum(event.late for events in evidence.events.values() for event in events)
+        self.resources.check(self.findings, max_sessions=self.live_checks.max_sessions)
+        check_logs(self.deployment, self.findings)
+        self.findings.notes["batches"] = str(len(state.batches))
+        self.findings.notes["items"] = str(len(state.items))
+        self.findings.notes["requests to the upstream"] = str(len(state.answers))
+        self.findings.notes["excused attempts"] = str(sum(item.excused for item in state.items))
+        late = sum(event.late for events in state.events.values() for event in events)
         self.findings.notes["late usage events"] = str(late)
 
     def _all_ended(self) -> bool:
-        with self.place.database() as database:
+        with self.deployment.database() as database:
             row = database.execute("SELECT count(*) FROM batches_batch WHERE ended_at IS NULL").fetchone()
         return row == (0,)
 
@@ -153,9 +162,9 @@ class _Run:
         while not condition():
             if time.monotonic() > deadline:
                 return False
-            self.interruption.pause(0.2)
+            self.shutdown.sleep(0.2)
         return True
 
 
-def say(text: str) -> None:
+def print_progress(text: str) -> None:
     write_line(sys.stderr, f"chaos: {text}")

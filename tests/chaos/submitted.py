@@ -21,7 +21,7 @@ NO_BATCH = uuid.UUID(int=0)
 
 
 @dataclass(slots=True)
-class Order:
+class Submission:
     """A batch that was submitted, or may have been. `tag` is in each of its items, and in nothing else.
 
     `public_id`: None until a create was answered. `sends`: how often it was posted. `hashes`: SHA-256 of each item's
@@ -36,9 +36,9 @@ class Order:
     idempotency_key: str | None
     public_id: str | None = None
     sends: int = 0
-    refused: bool = False
-    cancelled: bool = False
-    deleted: bool = False
+    is_rejected: bool = False
+    is_cancelled: bool = False
+    is_deleted: bool = False
 
     @property
     def path(self) -> str:
@@ -54,9 +54,9 @@ class Order:
         return {"Idempotency-Key": self.idempotency_key} if self.idempotency_key else {}
 
 
-def new_order(
+def new_submission(
     number: int, *, owner: str, dialect: str, chance: random.Random, items: int | None = None
-) -> Order:
+) -> Submission:
     tag = f"t{number}"
     count = items or chance.choice(SIZES)
     shape = _shape(dialect, chance)
@@ -64,7 +64,7 @@ def new_order(
     key = f"key-{tag}" if chance.random() < 0.7 else None
     body = _relay(shape, bodies, tag, chance) if dialect == "relay" else _with_custom_ids(bodies, tag)
     hashes = [hashlib.sha256(one).digest() for one in bodies]
-    return Order(tag=tag, owner=owner, dialect=dialect, body=body, hashes=hashes, idempotency_key=key)
+    return Submission(tag=tag, owner=owner, dialect=dialect, body=body, hashes=hashes, idempotency_key=key)
 
 
 def _shape(dialect: str, chance: random.Random) -> str:

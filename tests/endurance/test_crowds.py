@@ -18,7 +18,7 @@ from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_caller
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from tests.support.servers.deployment import wait_for_end, wait_until
 from tests.support.servers.web import web_process
 from tests.support.upstream import upstream_responses as answers
@@ -45,17 +45,17 @@ CLIENTS = 50
 POLLS = 2
 CROWD = {"PGAPPNAME": "crowd"}
 # docs/operations.md gives the sum: a publisher beside the web's threads, three more threads of a worker, one sweeper.
-MOST_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
+MAX_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
 _SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
 
 
-def polls(web: Web, batch: Batch, headers: dict[str, str]) -> list[int]:
+def poll_as_client(web: Web, batch: Batch, headers: dict[str, str]) -> list[int]:
     """The statuses of a client's calls."""
     paths = (f"/v1/batches/{batch.id}", f"/v1/batches/{batch.id}/results", "/v1/batches?dialect=relay")
     return [web.call("GET", path, headers=headers).status for path in paths * POLLS]
 
 
-def sessions() -> int:
+def count_sessions() -> int:
     with connection.cursor() as cursor:
         cursor.execute(_SESSIONS)
         return int(cursor.fetchone()[0])
@@ -70,15 +70,15 @@ def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
     with web_process(tmp_path, **CROWD) as web:
         batch = submit(catalog, *[chat_body()] * 300)
         with ThreadPoolExecutor(CLIENTS) as clients:
-            asked = [clients.submit(polls, web, batch, catalog.headers) for _ in range(CLIENTS)]
+            asked = [clients.submit(poll_as_client, web, batch, catalog.headers) for _ in range(CLIENTS)]
             most = 0
             while not all(one.done() for one in asked):
-                most = max(most, sessions())
+                most = max(most, count_sessions())
         statuses = Counter(status for one in asked for status in one.result())
         wait_for_end(batch)
     assert statuses == {200: CLIENTS * 3 * POLLS}
     assert batch.final_counts == {"completed": 300}
-    assert most <= MOST_SESSIONS
+    assert most <= MAX_SESSIONS
     assert upstream.max_in_flight == SLOTS
     assert upstream.connections <= 3 * SLOTS, "they are kept, and hardly ever opened anew"
 
@@ -161,7 +161,7 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
         running = [workers.submit(run, item.id) for item in firsts]
         upstream.wait_for(lambda up: up.in_flight == len(batches))
         cancels: list[Callable[[], None]] = [functools.partial(cancel_batch, batch) for batch in batches]
-        all_at_once([gate.set, *cancels])
+        run_concurrently([gate.set, *cancels])
         for one in running:
             one.result()
 

@@ -39,24 +39,24 @@ ARRIVAL_SECONDS = 1.0
 """By how much later one request may arrive after its admission than another does, on a busy machine."""
 
 
-class Crowd:
+class ConcurrencyCounter:
     """An answer of some latency that counts how many are being worked on at once, until just before they are sent."""
 
     def __init__(self, seconds: float) -> None:
-        self.inside = 0
-        self.most = 0
+        self.running = 0
+        self.max_running = 0
         self._seconds = seconds
         self._lock = threading.Lock()
 
     def __call__(self, exchange: Exchange) -> None:
         with self._lock:
-            self.inside += 1
-            self.most = max(self.most, self.inside)
+            self.running += 1
+            self.max_running = max(self.max_running, self.running)
         try:
             here = exchange.pause(self._seconds)
         finally:
             with self._lock:
-                self.inside -= 1
+                self.running -= 1
         if here:
             answers.usable()(exchange)
 
@@ -105,7 +105,7 @@ def states(batch: Batch) -> Counter[tuple[str, str]]:
     return Counter(BatchItem.objects.of(batch).values_list("state", "error_code"))
 
 
-def ended_when_hurried(batch: Batch) -> bool:
+def has_ended_when_due_now(batch: Batch) -> bool:
     """Lets items that wait for a minute be due now, also those that are given back only after the first look."""
     BatchItem.objects.of(batch).filter(not_before__gt=Now()).update(not_before=Now())
     return not type(batch).objects.filter(id=batch.id, ended_at=None).exists()
@@ -142,13 +142,13 @@ def test_a_concurrency_limit_is_never_exceeded_and_nearly_used_up(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     limit_policy(catalog, ("concurrency", 3, None, ""))
-    crowd = Crowd(0.05)
+    crowd = ConcurrencyCounter(0.05)
     upstream.handler = lambda _: crowd
     two_workers(deployment)
     batch = submit(catalog, *[chat_body()] * 150, on_rate_limit="wait")
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 150}
-    assert crowd.most == 3
+    assert crowd.max_running == 3
     assert claims(batch) < 250, "few items are published that could only be given back"
 
 
@@ -281,7 +281,7 @@ def test_a_key_that_is_dead_for_good_fails_a_batch_fast_and_lets_a_waiting_one_w
     assert states(waiting).keys() <= {("available", ""), ("running", "")}
     upstream.handler = lambda _: answers.usable()
     breakers.reset_breaker(catalog.host_keys[0])
-    wait_until(lambda: ended_when_hurried(waiting), lambda: f"{states(waiting)}")
+    wait_until(lambda: has_ended_when_due_now(waiting), lambda: f"{states(waiting)}")
     waiting.refresh_from_db()
     assert waiting.final_counts == {"completed": 50}
     assert len(upstream.requests) == sent + 50

@@ -38,7 +38,7 @@ def test_a_sweeper_that_hangs_loses_its_lock_to_the_next_one(
     wait_for_end(late)
     first.signal(signal.SIGCONT)
     wait_until(lambda: "cannot reach the database" in first.log(), first.log)
-    assert first.alive, "it finds out, and waits for the lock"
+    assert first.is_alive, "it finds out, and waits for the lock"
 
 
 def test_a_redis_that_hangs_stops_neither_expiry_nor_the_care_for_dead_workers(

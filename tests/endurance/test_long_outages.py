@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 import redis
 
-from relaybatch.quickstart.shutdown import Interruption
+from relaybatch.quickstart.shutdown import Shutdown
 from tests.chaos.checks.findings import Findings
 from tests.chaos.deployment.catalog import MODELS
-from tests.chaos.deployment.deployment import Place, forget, open_place
-from tests.chaos.deployment.web import Web
+from tests.chaos.deployment.deployment import ChaosDeployment, delete_home, start_deployment
+from tests.chaos.deployment.web import WebClient
 from tests.support.rows.submissions import chat_body
 from tests.support.servers.deployment import wait_until
 
@@ -41,13 +41,13 @@ def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_ite
     tmp_path: Path,
 ) -> None:
     try:
-        with open_place(tmp_path / "home", seed=1, interruption=Interruption()) as place:
+        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as place:
             submit(place)
             for share, outage in (
                 (0.1, redis_emptied),
-                (0.2, redis_away),
+                (0.2, redis_unavailable),
                 (0.5, sessions_cut),
-                (0.7, postgres_away),
+                (0.7, postgres_unavailable),
             ):
                 wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
                 outage(place)
@@ -63,17 +63,17 @@ def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_ite
             assert len(sends) == ITEMS
             assert set(sends.values()) == {1}
     finally:
-        forget(tmp_path / "home")
+        delete_home(tmp_path / "home")
 
 
 def test_with_postgres_frozen_and_thawed_no_live_worker_counts_as_dead(tmp_path: Path) -> None:
     """As a virtual machine that is moved: no connection breaks, every answer is only late."""
     try:
-        with open_place(tmp_path / "home", seed=1, interruption=Interruption()) as place:
+        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as place:
             submit(place)
             for share in (0.1, 0.4, 0.7):
                 wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
-                away(
+                interrupt(
                     partial(signal_postgres, place, signal.SIGSTOP),
                     partial(signal_postgres, place, signal.SIGCONT),
                 )
@@ -81,10 +81,10 @@ def test_with_postgres_frozen_and_thawed_no_live_worker_counts_as_dead(tmp_path:
             assert states(place) == {"completed": ITEMS}
             assert set(Counter(served.item for served in place.upstream.served).values()) == {1}
     finally:
-        forget(tmp_path / "home")
+        delete_home(tmp_path / "home")
 
 
-def signal_postgres(place: Place, number: signal.Signals) -> None:
+def signal_postgres(place: ChaosDeployment, number: signal.Signals) -> None:
     """The server and its sessions; the first one first, so that none is begun meanwhile."""
     server = place.servers.postgres.pid
     os.kill(server, number)
@@ -93,43 +93,43 @@ def signal_postgres(place: Place, number: signal.Signals) -> None:
             os.kill(int(child), number)
 
 
-def submit(place: Place) -> None:
+def submit(place: ChaosDeployment) -> None:
     body = b'{"shape":"openai","requests":[' + b",".join([chat_body(model=MODELS["openai"])] * ITEMS) + b"]}"
-    reply = Web(place, Findings()).call(random.Random(1), "POST", "/v1/batches", owner="ana", body=body)
+    reply = WebClient(place, Findings()).call(random.Random(1), "POST", "/v1/batches", owner="ana", body=body)
     assert reply is not None
     assert json.loads(reply.body)["total_items"] == ITEMS
 
 
-def final(place: Place) -> int:
+def final(place: ChaosDeployment) -> int:
     with place.database() as database:
         row = database.execute(_FINAL).fetchone()
     return int(str(row[0])) if row else 0
 
 
-def states(place: Place) -> dict[str, object]:
+def states(place: ChaosDeployment) -> dict[str, object]:
     with place.database() as database:
         return {str(state): count for state, count in database.execute(_STATES).fetchall()}
 
 
-def redis_emptied(place: Place) -> None:
+def redis_emptied(place: ChaosDeployment) -> None:
     with redis.Redis.from_url(place.servers.redis_url) as client:
         client.flushall()
 
 
-def redis_away(place: Place) -> None:
-    away(place.servers.redis.kill, place.servers.redis.start)
+def redis_unavailable(place: ChaosDeployment) -> None:
+    interrupt(place.servers.redis.kill, place.servers.redis.start)
 
 
-def sessions_cut(place: Place) -> None:
+def sessions_cut(place: ChaosDeployment) -> None:
     with place.database() as database:
         database.execute(_CUT)
 
 
-def postgres_away(place: Place) -> None:
-    away(place.servers.postgres.kill, place.servers.postgres.start)
+def postgres_unavailable(place: ChaosDeployment) -> None:
+    interrupt(place.servers.postgres.kill, place.servers.postgres.start)
 
 
-def away(kill: Callable[[], None], start: Callable[[], None]) -> None:
+def interrupt(kill: Callable[[], None], start: Callable[[], None]) -> None:
     kill()
     end = time.monotonic() + OUTAGE_SECONDS
     wait_until(lambda: time.monotonic() > end, lambda: "time stands still")

@@ -87,7 +87,7 @@ def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
         wait_for_end(batch)
     finally:
         broker.stop()
-    assert sweeper.alive
+    assert sweeper.is_alive
     assert_whole(batch, upstream, 60)
 
 
@@ -116,7 +116,7 @@ def test_redis_read_only_for_half_a_minute_ends_no_process_and_every_item_is_sen
         last = submit(catalog, *[chat_body()] * 20)
         wait_for_end(batch, waiting, last)
         for process in (starting, sweeper):
-            assert process.alive, process.log()
+            assert process.is_alive, process.log()
         for process in (running, starting, sweeper):
             assert "CRITICAL" not in process.log()
     finally:
@@ -141,5 +141,5 @@ def test_all_database_connections_cut_again_and_again_lose_nothing_and_send_noth
         with connection.cursor() as cursor:
             cursor.execute(_CUT)
     wait_for_end(batch)
-    assert worker.alive
+    assert worker.is_alive
     assert_whole(batch, upstream, 200)

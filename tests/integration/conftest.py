@@ -38,7 +38,7 @@ def _closed_breakers_and_unused_limits() -> None:
 @pytest.fixture(autouse=True)
 def _nothing_known_of_readiness() -> None:
     """A look is good for a second, over the end of a test."""
-    READINESS.forget()
+    READINESS.clear_cache()
 
 
 @pytest.fixture(scope="session")

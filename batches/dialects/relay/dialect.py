@@ -15,7 +15,7 @@ from batches.dialects.relay.status import render_relay_created, render_relay_sta
 from batches.dialects.relay.submission import parse_relay_submission
 from batches.dialects.response import DialectResponse, json_response
 from batches.results.status import batch_statuses
-from relaybatch.http.query_params import bad_value
+from relaybatch.http.query_params import invalid_param
 
 if TYPE_CHECKING:
     from batches.dialects.body_parser import SubmissionBody
@@ -74,4 +74,4 @@ def _decode_cursor(text: str) -> uuid.UUID:
         raw = base64.b64decode(f"{text}==".encode("ascii"), altchars=b"-_", validate=True)
         return uuid.UUID(bytes=raw)
     except (ValueError, binascii.Error):
-        raise bad_value("cursor", "a next_cursor of this list") from None
+        raise invalid_param("cursor", "a next_cursor of this list") from None

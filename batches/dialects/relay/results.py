@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from batches.results.results import Result
-    from relaybatch.http.query_params import Parameters
+    from relaybatch.http.query_params import QueryParams
     from usage.totals import Total
 
 FAILURE_FIELDS = ("error_code", "upstream_status", "upstream_error")
@@ -35,7 +35,7 @@ class ResultsQuery:
     as_lines: bool
 
     @classmethod
-    def from_parameters(cls, parameters: Parameters) -> ResultsQuery:
+    def from_parameters(cls, parameters: QueryParams) -> ResultsQuery:
         includes = frozenset(parameters.choices("include", among=INCLUDABLE_FIELDS))
         limit = parameters.number("limit", default=0, minimum=1, maximum=MAX_LIMIT)
         selection = ResultFilter(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from batches.models import Batch
     from batches.results.status import BatchStatus
-    from relaybatch.http.query_params import Parameters
+    from relaybatch.http.query_params import QueryParams
 
 ITEMS_PER_CHUNK = 10_000
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
@@ -29,7 +29,7 @@ def render_relay_created(batch: Batch) -> tuple[int, bytes]:
     return 202, json.encode(shown)
 
 
-def render_relay_status(batch: Batch, parameters: Parameters) -> DialectResponse:
+def render_relay_status(batch: Batch, parameters: QueryParams) -> DialectResponse:
     """The items of a large batch are a stream: two megabytes for 50,000 of them, made of a letter each.
 
     All is read when this returns.

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from batches.sweeper.loop import Sweeper
-from relaybatch.stop_signal import LAST_SECONDS, end_process_after
+from relaybatch.stop_signal import EXIT_MARGIN_SECONDS, exit_after
 
 
 class Command(BaseCommand):
@@ -18,5 +18,5 @@ class Command(BaseCommand):
         sweeper = Sweeper()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: sweeper.stop())
-        end_process_after(sweeper.stop_requested, seconds=LAST_SECONDS)
+        exit_after(sweeper.stop_requested, seconds=EXIT_MARGIN_SECONDS)
         sweeper.run()

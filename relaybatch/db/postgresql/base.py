@@ -10,13 +10,13 @@ from django.db.backends.postgresql import base
 from psycopg import OperationalError
 from psycopg.pq import TransactionStatus
 
-from relaybatch.db.connection import SPARE
+from relaybatch.db.connection import POOL
 
 # A connection that is given back, here or by another process, is seen within that time.
-WAIT_FOR_ROOM_SECONDS = 2.0
-KNOCK_SECONDS = 0.2
+SERVER_FULL_WAIT_SECONDS = 2.0
+RETRY_INTERVAL_SECONDS = 0.2
 # PostgreSQL's 53300 and what poolers say. psycopg has no code for what ends a connection before it is one.
-_FULL = re.compile("too many|connection slots|no more connections|max clients", re.IGNORECASE)
+_SERVER_FULL = re.compile("too many|connection slots|no more connections|max clients", re.IGNORECASE)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -24,24 +24,24 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def connect(self) -> None:
         """Waits a moment for a server that has no room, and for another thread of this process to lend its own."""
-        give_up_at = time.monotonic() + WAIT_FOR_ROOM_SECONDS
-        while not self._take_spare():
+        give_up_at = time.monotonic() + SERVER_FULL_WAIT_SECONDS
+        while not self._reuse_idle():
             is_last_try = time.monotonic() >= give_up_at
-            if (SPARE.may_open() or is_last_try) and self._connected(is_last_try=is_last_try):
+            if (POOL.may_open() or is_last_try) and self._try_connect(is_last_try=is_last_try):
                 return
-            SPARE.wait(seconds=KNOCK_SECONDS)
+            POOL.wait_for_idle(seconds=RETRY_INTERVAL_SECONDS)
 
-    def _connected(self, *, is_last_try: bool) -> bool:
+    def _try_connect(self, *, is_last_try: bool) -> bool:
         try:
             super().connect()
         except OperationalError as error:
-            if not is_full(error):
+            if not is_server_full(error):
                 raise
-            SPARE.refused()
+            POOL.record_server_full()
             if is_last_try:
                 raise
             return False
-        SPARE.opened(self.connection)
+        POOL.record_opened(self.connection)
         return True
 
     def lend(self) -> None:
@@ -51,7 +51,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         if raw.pgconn.transaction_status == TransactionStatus.IDLE:
             self.connection = None
-            SPARE.put(raw, database=self.settings_dict["NAME"], checked=self.health_check_done)
+            POOL.release(raw, database=self.settings_dict["NAME"], is_checked=self.health_check_done)
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Django's call before and after each request."""
@@ -60,19 +60,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
     def _close(self) -> None:
         """What made one useless (a failover, a cut) has met the others as well."""
-        SPARE.close_all()
+        POOL.close_all()
         super()._close()  # type: ignore[misc]  # the stubs leave it out
 
-    def _take_spare(self) -> bool:
-        while spare := SPARE.take(database=self.settings_dict["NAME"]):
-            self._go_on_with(spare.raw)
-            if spare.checked or self.is_usable():
+    def _reuse_idle(self) -> bool:
+        while spare := POOL.acquire(database=self.settings_dict["NAME"]):
+            self._adopt(spare.raw)
+            if spare.is_checked or self.is_usable():
                 return True
             self.connection = None
             spare.raw.close()
         return False
 
-    def _go_on_with(self, raw: Any) -> None:
+    def _adopt(self, raw: Any) -> None:
         """As Django's `connect` leaves it, without what is asked of a new session: this one is set up."""
         self.in_atomic_block = False
         self.savepoint_ids = []
@@ -88,6 +88,6 @@ class DatabaseWrapper(base.DatabaseWrapper):
         self.run_on_commit = []
 
 
-def is_full(error: OperationalError) -> bool:
+def is_server_full(error: OperationalError) -> bool:
     """Whether a server refused a connection for want of room. Read from English words: that is all there is."""
-    return _FULL.search(str(error)) is not None
+    return _SERVER_FULL.search(str(error)) is not None

@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 TIMEOUT_SECONDS = 30
-REFUSED = 400
+CLIENT_ERROR = 400
 SERVER_ERROR = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DemoResponse:
     status: int
     text: str
 
-    def value(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Any]:
         """The JSON object of a good answer; `QuickstartError` with the answer's own words otherwise."""
-        if self.status >= REFUSED:
+        if self.status >= CLIENT_ERROR:
             raise QuickstartError(f"the demo's own request was refused with {self.status}: {self.text[:300]}")
         content: dict[str, Any] = json.loads(self.text)
         return content
 
 
-class Client:
+class DemoClient:
     def __init__(self, base_url: str, *, relay_key: str) -> None:
         self._base_url = base_url
         self._session = requests.Session()
@@ -50,16 +50,16 @@ class Client:
 
     def submit(self, body: Path) -> str:
         """The new batch's id."""
-        return str(self._request("POST", "/v1/batches", data=body.read_bytes()).value()["id"])
+        return str(self._request("POST", "/v1/batches", data=body.read_bytes()).json()["id"])
 
     def status(self, batch_id: str) -> dict[str, Any]:
-        return self._request("GET", f"/v1/batches/{batch_id}?items=false").value()
+        return self._request("GET", f"/v1/batches/{batch_id}?items=false").json()
 
     def results(self, batch_id: str) -> list[dict[str, Any]]:
         path = f"/v1/batches/{batch_id}/results?include=usage"
-        results: list[dict[str, Any]] = self._request("GET", path).value()["results"]
+        results: list[dict[str, Any]] = self._request("GET", path).json()["results"]
         return results
 
-    def _request(self, method: str, path: str, *, data: bytes | None = None) -> Answer:
+    def _request(self, method: str, path: str, *, data: bytes | None = None) -> DemoResponse:
         answer = self._session.request(method, self._base_url + path, data=data, timeout=TIMEOUT_SECONDS)
-        return Answer(status=answer.status_code, text=answer.text)
+        return DemoResponse(status=answer.status_code, text=answer.text)

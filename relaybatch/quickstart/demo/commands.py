@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from relaybatch.quickstart.shutdown import Interruption
+    from relaybatch.quickstart.shutdown import Shutdown
 
-LOOK_SECONDS = 0.1
+POLL_INTERVAL_SECONDS = 0.1
 
 
-def output_of(
+def run_step(
     step: str,
     command: Sequence[str],
     *,
     root: Path,
     environment: Mapping[str, str],
-    interruption: Interruption,
+    shutdown: Shutdown,
 ) -> str:
     """What it wrote to stdout; `QuickstartError` with its last line on stderr when it failed."""
     process = subprocess.Popen(
@@ -37,7 +37,7 @@ def output_of(
         start_new_session=True,
     )
     try:
-        output, errors = _finished(process, interruption)
+        output, errors = _wait_for_exit(process, shutdown)
     finally:
         process.kill()
         process.communicate()
@@ -47,9 +47,9 @@ def output_of(
     return output
 
 
-def _finished(process: subprocess.Popen[str], interruption: Interruption) -> tuple[str, str]:
+def _wait_for_exit(process: subprocess.Popen[str], shutdown: Shutdown) -> tuple[str, str]:
     while True:
         try:
-            return process.communicate(timeout=LOOK_SECONDS)
+            return process.communicate(timeout=POLL_INTERVAL_SECONDS)
         except subprocess.TimeoutExpired:
-            interruption.check()
+            shutdown.raise_if_requested()

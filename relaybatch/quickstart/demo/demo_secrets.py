@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class KeptSecrets:
+class DemoSecrets:
     secret_key: str
     master_key: str
     admin_password: str
@@ -22,11 +22,11 @@ class KeptSecrets:
     """Empty until one was created."""
 
 
-def kept_secrets(home: Path) -> KeptSecrets:
+def load_secrets(home: Path) -> DemoSecrets:
     path = _path(home)
     if path.exists():
-        return KeptSecrets(**json.loads(path.read_text()))
-    made = KeptSecrets(
+        return DemoSecrets(**json.loads(path.read_text()))
+    made = DemoSecrets(
         secret_key=secrets.token_urlsafe(48),
         master_key=base64.b64encode(secrets.token_bytes(32)).decode(),
         admin_password=secrets.token_urlsafe(12),
@@ -35,15 +35,15 @@ def kept_secrets(home: Path) -> KeptSecrets:
     return made
 
 
-def keep_relay_key(home: Path, *, relay_key: str) -> None:
-    _write(_path(home), replace(kept_secrets(home), relay_key=relay_key))
+def save_relay_key(home: Path, *, relay_key: str) -> None:
+    _write(_path(home), replace(load_secrets(home), relay_key=relay_key))
 
 
 def _path(home: Path) -> Path:
     return home / "secrets.json"
 
 
-def _write(path: Path, content: KeptSecrets) -> None:
+def _write(path: Path, content: DemoSecrets) -> None:
     """Whole or not at all, and never readable by others."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)

@@ -22,7 +22,7 @@ CACHED_BLOCK = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TokenCounts:
     prompt: int
     cached: int
     completion: int
@@ -156,12 +156,12 @@ ROUTES: Mapping[str, Route] = {
 }
 
 
-def _echo(messages: list[dict[str, Any]], *, system: str) -> tuple[str, Counts]:
+def _echo(messages: list[dict[str, Any]], *, system: str) -> tuple[str, TokenCounts]:
     said = next((_text(one.get("content")) for one in reversed(messages) if one.get("role") == "user"), "")
     answer = f"You said: {said}"
     spoken = "".join(_text(one.get("content")) for one in messages)
     completion = _tokens(answer)
-    counts = Counts(
+    counts = TokenCounts(
         prompt=_tokens(spoken if system in spoken else system + spoken),
         cached=_tokens(system) // CACHED_BLOCK * CACHED_BLOCK if system else 0,
         completion=completion,
@@ -193,5 +193,5 @@ def _identifier(prefix: str) -> str:
     return prefix + secrets.token_hex(12)
 
 
-def encoded(body: dict[str, Any]) -> bytes:
+def encode_json(body: dict[str, Any]) -> bytes:
     return json.dumps(body, ensure_ascii=True, separators=(",", ":")).encode()

@@ -14,7 +14,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from relaybatch.quickstart.demo.echo_responses import ROUTES, encoded, openai_error
+from relaybatch.quickstart.demo.echo_responses import ROUTES, encode_json, openai_error
 
 MAX_BODY_BYTES = 64 * 1024 * 1024
 
@@ -49,7 +49,7 @@ class EchoHandler(BaseHTTPRequestHandler):
             self._send(404, openai_error(f"there is no {self.path}"))
             return
         try:
-            answer = route.answer(parsed(body))
+            answer = route.answer(parse_body(body))
         except BadBodyError as problem:
             self._send(400, route.error(str(problem)))
             return
@@ -80,7 +80,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         return self.rfile.read(int(length))
 
     def _send(self, status: int, body: dict[str, Any]) -> None:
-        content = encoded(body)
+        content = encode_json(body)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -93,7 +93,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         """Nothing: a line per item would bury what a demo has to say."""
 
 
-def parsed(body: bytes) -> dict[str, Any]:
+def parse_body(body: bytes) -> dict[str, Any]:
     try:
         value = json.loads(body)
     except (ValueError, RecursionError):

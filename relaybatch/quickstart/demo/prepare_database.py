@@ -29,20 +29,20 @@ def main() -> None:
         django.setup()
         call_command("migrate", interactive=False, verbosity=0)
         call_command("apply", sys.argv[1], stdout=sys.stderr)
-        _make_admin(os.environ[ADMIN_PASSWORD_VARIABLE])
-        print(_working_key(os.environ.get(RELAY_KEY_VARIABLE, "")))
+        _create_admin(os.environ[ADMIN_PASSWORD_VARIABLE])
+        print(_valid_relay_key(os.environ.get(RELAY_KEY_VARIABLE, "")))
     except (CommandError, DatabaseError, ImproperlyConfigured) as problem:
         sys.exit(str(problem))
 
 
-def _make_admin(password: str) -> None:
+def _create_admin(password: str) -> None:
     """One that is there keeps its password: a person may have changed it."""
     users = get_user_model()
     if not users.objects.filter(username=ADMIN_NAME).exists():
         users.objects.create_superuser(username=ADMIN_NAME, email="admin@localhost", password=password)
 
 
-def _working_key(relay_key: str) -> str:
+def _valid_relay_key(relay_key: str) -> str:
     """The one of an earlier start, or a new one when this database does not know it."""
     from relaybatch.http.errors import Unauthenticated
     from routing.credentials.credential import authenticate

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FINAL_STATES = ("completed", "discarded", "cancelled", "expired")
 BAR_WIDTH = 30
 ANSWER_WIDTH = 52
-ROWS_SHOWN = 20
+MAX_ROWS = 20
 NANOS = 1_000_000_000
 EXAMPLE = {
     "shape": "openai",
@@ -24,7 +24,7 @@ EXAMPLE = {
 
 
 @dataclass(frozen=True, slots=True)
-class Finished:
+class FinishedBatch:
     """A sample batch at its end: its file's name, its status and its results as the API gave them."""
 
     name: str
@@ -33,35 +33,35 @@ class Finished:
 
 
 def progress_line(statuses: Sequence[dict[str, Any]]) -> str:
-    counts = states(statuses)
+    counts = count_states(statuses)
     total = sum(int(status["TotalItems"]) for status in statuses)
     final = sum(counts[state] for state in FINAL_STATES)
     filled = BAR_WIDTH * final // total
-    words = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_order))
-    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {final}/{total} items: {words}"
+    state_counts = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_state_order))
+    return f"[{'#' * filled}{'.' * (BAR_WIDTH - filled)}] {final}/{total} items: {state_counts}"
 
 
-def states(statuses: Iterable[dict[str, Any]]) -> Counter[str]:
+def count_states(statuses: Iterable[dict[str, Any]]) -> Counter[str]:
     counts: Counter[str] = Counter()
     for status in statuses:
         counts.update(status["counts"])
     return counts
 
 
-def results_table(batch: Finished) -> list[str]:
+def results_table(batch: FinishedBatch) -> list[str]:
     rows = [f"{'idx':>5}  {'state':<10} {'in':>5} {'out':>5}  {'cost':>14}  answer"]
-    rows += [_row(result, currency=_currency(batch.status)) for result in batch.results[:ROWS_SHOWN]]
-    hidden = len(batch.results) - ROWS_SHOWN
+    rows += [_row(result, currency=_currency(batch.status)) for result in batch.results[:MAX_ROWS]]
+    hidden = len(batch.results) - MAX_ROWS
     return [batch.name, *rows, *([f"        and {hidden} more"] if hidden > 0 else [])]
 
 
-def totals(batches: Sequence[Finished]) -> list[str]:
+def totals(batches: Sequence[FinishedBatch]) -> list[str]:
     rows = [f"{'sample':<16} {'items':>5}  {'states':<22} {'tokens':>7}  {'cost':>14}"]
     rows += [_totals_row(batch.name, [batch]) for batch in batches]
     return [*rows, _totals_row("total", batches)]
 
 
-def closing(*, base_url: str, relay_key: str, admin: tuple[str, str], logs: Path) -> list[str]:
+def next_steps(*, base_url: str, relay_key: str, admin: tuple[str, str], logs: Path) -> list[str]:
     body = json.dumps(EXAMPLE, separators=(",", ":"))
     bearer = shlex.quote(f"Authorization: Bearer {relay_key}")
     return [
@@ -78,16 +78,16 @@ def _row(result: dict[str, Any], *, currency: str) -> str:
     usage = result.get("usage") or {}
     tokens = usage.get("tokens") or {}
     prompt = sum(tokens.get(meter, 0) for meter in ("input", "cache_read", "cache_write"))
-    said = result.get("error") or answer_text(result.get("response"))
-    cost = money(usage.get("cost_nanos"), currency=currency)
+    text = result.get("error") or answer_text(result.get("response"))
+    cost = format_money(usage.get("cost_nanos"), currency=currency)
     return (
         f"{result['idx']:>5}  {result['state']:<10} {prompt:>5} {tokens.get('output', 0):>5}  {cost:>14}  "
-        f"{shortened(said)}"
+        f"{shorten(text)}"
     )
 
 
-def _totals_row(name: str, batches: Sequence[Finished]) -> str:
-    counts = states(batch.status for batch in batches)
+def _totals_row(name: str, batches: Sequence[FinishedBatch]) -> str:
+    counts = count_states(batch.status for batch in batches)
     usages = [batch.status["usage"] for batch in batches]
     tokens = sum(
         usage["tokens"].get(meter, 0)
@@ -96,9 +96,9 @@ def _totals_row(name: str, batches: Sequence[Finished]) -> str:
     )
     costs = [usage["cost_nanos"] for usage in usages]
     nanos = None if None in costs else sum(costs)
-    words = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_order))
-    cost = money(nanos, currency=_currency(batches[0].status))
-    return f"{name:<16} {counts.total():>5}  {words:<22} {tokens:>7}  {cost:>14}"
+    state_counts = ", ".join(f"{counts[state]} {state}" for state in sorted(counts, key=_state_order))
+    cost = format_money(nanos, currency=_currency(batches[0].status))
+    return f"{name:<16} {counts.total():>5}  {state_counts:<22} {tokens:>7}  {cost:>14}"
 
 
 def answer_text(response: object) -> str:
@@ -113,14 +113,14 @@ def answer_text(response: object) -> str:
     return ""
 
 
-def money(nanos: int | None, *, currency: str) -> str:
+def format_money(nanos: int | None, *, currency: str) -> str:
     """To the sixth decimal place, cut off and not rounded; no amount for what has no price."""
     if nanos is None:
         return "unpriced"
     return f"{nanos // NANOS}.{nanos % NANOS // 1000:06d} {currency}"
 
 
-def shortened(text: str) -> str:
+def shorten(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= ANSWER_WIDTH else f"{line[: ANSWER_WIDTH - 1]}…"
 
@@ -129,5 +129,5 @@ def _currency(status: dict[str, Any]) -> str:
     return str(status["usage"]["currency"])
 
 
-def _order(state: str) -> tuple[int, str]:
+def _state_order(state: str) -> tuple[int, str]:
     return (FINAL_STATES.index(state) if state in FINAL_STATES else len(FINAL_STATES), state)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.servers.processes import log_file
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-SETTLING_SECONDS = 5.0
+SETTLE_SECONDS = 5.0
 """A worker needs them after its grace, to hand in what it cut off."""
 
 
@@ -25,12 +25,12 @@ class SupervisedProcesses:
     def __init__(self, *, home: Path, directory: Path, grace_seconds: float) -> None:
         self._home = home
         self._directory = directory
-        self._stop_steps = f"TERM:{grace_seconds + SETTLING_SECONDS}"
-        self._running: dict[str, GuardedProcess] = {}
+        self._stop_steps = f"TERM:{grace_seconds + SETTLE_SECONDS}"
+        self._running: dict[str, WatchdogProcess] = {}
 
     def start(self, name: str, command: Sequence[str], *, environment: Mapping[str, str]) -> None:
         try:
-            self._running[name] = GuardedProcess(
+            self._running[name] = WatchdogProcess(
                 command,
                 log=log_file(self._home, name),
                 stop_steps=self._stop_steps,
@@ -40,22 +40,22 @@ class SupervisedProcesses:
         except OSError as problem:
             raise QuickstartError(f"{name} {problem}") from None
 
-    def check(self) -> None:
+    def raise_if_exited(self) -> None:
         """Raises `QuickstartError` when one of them is no longer there."""
         for name, process in self._running.items():
-            if not process.alive:
+            if not process.is_alive:
                 raise QuickstartError(f"{name} ended by itself: see {process.log}")
 
     def stop(self) -> None:
         """All at once: the slowest decides how long it takes."""
         for process in self._running.values():
-            process.ask_to_stop()
+            process.request_stop()
         for process in self._running.values():
             process.wait()
 
     def kill(self) -> None:
         """Without waiting, for a person who will not wait; `stop` still has to follow."""
         for process in self._running.values():
-            if process.alive:
+            if process.is_alive:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

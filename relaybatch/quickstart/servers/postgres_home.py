@@ -11,11 +11,11 @@ from pathlib import Path
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.servers.watchdog_process import Account
 
-ROOTS_PLACE = Path("/var/lib/relaybatch-private")
+ROOT_DATA_FOLDER = Path("/var/lib/relaybatch-private")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PostgresLocation:
     binaries: Path
     folder: Path
     """Mode 0700 and the account's; the cluster is inside."""
@@ -26,19 +26,19 @@ class Place:
         return self.folder / "data"
 
 
-def find_place(home: Path) -> Place:
+def prepare_location(home: Path) -> PostgresLocation:
     """The binaries and the folder to use, made when missing. Raises `QuickstartError`."""
     binaries = postgres_binaries()
     if os.geteuid() != 0:
         folder = home / "postgres"
         folder.mkdir(mode=0o700, exist_ok=True)
-        return Place(binaries=binaries, folder=folder, account=None)
-    return _place_for_root(home=home, binaries=binaries)
+        return PostgresLocation(binaries=binaries, folder=folder, account=None)
+    return _location_for_root(home=home, binaries=binaries)
 
 
-def remove_outside_home(home: Path) -> None:
+def delete_data_outside_home(home: Path) -> None:
     """What root had to keep elsewhere because `nobody` cannot enter this home; nothing when there is none."""
-    shutil.rmtree(_outside(home), ignore_errors=True)
+    shutil.rmtree(_folder_outside_home(home), ignore_errors=True)
 
 
 def postgres_binaries() -> Path:
@@ -56,34 +56,36 @@ def postgres_binaries() -> Path:
     return path
 
 
-def _place_for_root(*, home: Path, binaries: Path) -> Place:
+def _location_for_root(*, home: Path, binaries: Path) -> PostgresLocation:
     os.chmod(home, 0o711)
-    root = home if _others_can_enter(home) else _outside(home)
+    root = home if _others_can_enter(home) else _folder_outside_home(home)
     root.mkdir(mode=0o711, parents=True, exist_ok=True)
     if not _others_can_enter(root):
         raise QuickstartError(
             f"{root} cannot be entered by nobody: set RELAYBATCH_HOME to a directory that can"
         )
     if not _others_can_enter(binaries):
-        binaries = _copied_tree(binaries, into=root)
+        binaries = _copy_installation(binaries, into=root)
     folder = root / "postgres"
     if not folder.exists():
-        account = _nobody()
+        account = _nobody_account()
         folder.mkdir(mode=0o700)
         os.chown(folder, account.uid, account.gid)
     owner = folder.stat()
-    return Place(binaries=binaries, folder=folder, account=Account(uid=owner.st_uid, gid=owner.st_gid))
+    return PostgresLocation(
+        binaries=binaries, folder=folder, account=Account(uid=owner.st_uid, gid=owner.st_gid)
+    )
 
 
-def _outside(home: Path) -> Path:
-    return ROOTS_PLACE / hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
+def _folder_outside_home(home: Path) -> Path:
+    return ROOT_DATA_FOLDER / hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:16]
 
 
 def _others_can_enter(path: Path) -> bool:
     return all(part.stat().st_mode & 0o001 for part in (path.resolve(), *path.resolve().parents))
 
 
-def _nobody() -> Account:
+def _nobody_account() -> Account:
     try:
         entry = pwd.getpwnam("nobody")
     except KeyError:
@@ -93,18 +95,18 @@ def _nobody() -> Account:
     return Account(uid=entry.pw_uid, gid=entry.pw_gid)
 
 
-def _copied_tree(binaries: Path, *, into: Path) -> Path:
+def _copy_installation(binaries: Path, *, into: Path) -> Path:
     """The whole installation once more where others can read it; a half-made copy never gets the final name."""
     tree = binaries.parent
     made_of = f"{binaries.resolve()} {(binaries / 'postgres').stat().st_mtime_ns}"
     copy = into / f"postgres-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
     if not copy.exists():
-        half = into / "postgres-copying"
-        shutil.rmtree(half, ignore_errors=True)
+        partial_copy = into / "postgres-copying"
+        shutil.rmtree(partial_copy, ignore_errors=True)
         for part in (tree, *_bundled_libraries(tree)):
-            shutil.copytree(part, half / part.relative_to(tree.parent.parent), symlinks=True)
-        _let_others_read(half)
-        half.rename(copy)
+            shutil.copytree(part, partial_copy / part.relative_to(tree.parent.parent), symlinks=True)
+        _let_others_read(partial_copy)
+        partial_copy.rename(copy)
     return copy / binaries.relative_to(tree.parent.parent)
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.postgres_home import Place, find_place
+from relaybatch.quickstart.servers.postgres_home import PostgresLocation, prepare_location
 from relaybatch.quickstart.servers.processes import clean_environment, end_orphan, free_port, log_file
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 START_SECONDS = 30.0
-START_TRIES = 5
-LOOK_SECONDS = 0.01
+MAX_START_TRIES = 5
+POLL_INTERVAL_SECONDS = 0.01
 STATUS_LINE = 7
 """Counted from 0: the line of `postmaster.pid` that says `ready`."""
 BUILTIN_LOCALES_SINCE = 17
@@ -36,12 +36,12 @@ NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
 class PrivatePostgres:
     """Start, stop, kill and start again on the same port and data."""
 
-    def __init__(self, home: Path, *, durable: bool, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, home: Path, *, durable: bool, sleep: Callable[[float], None] = time.sleep) -> None:
         """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
-        self._pause = pause
+        self._sleep = sleep
         self._home = home
         self._durable = durable
-        self._process: GuardedProcess | None = None
+        self._process: WatchdogProcess | None = None
         self._password = ""
         self.port = 0
 
@@ -57,14 +57,14 @@ class PrivatePostgres:
 
     def start(self) -> None:
         """Returns when it is ready. A second start, after `stop` or `kill`, takes the port of the first."""
-        place = find_place(self._home)
-        version = major_version(place.binaries)
-        self._password = _kept_password(self._home / "postgres.password")
-        end_orphan(place.data / "postmaster.pid", marks=("postgres",))
-        if not place.data.exists():
-            self._make_cluster(place, version=version)
-        _refuse_other_version(place, version=version)
-        self._start_on_a_port(place)
+        location = prepare_location(self._home)
+        version = major_version(location.binaries)
+        self._password = _load_password(self._home / "postgres.password")
+        end_orphan(location.data / "postmaster.pid", marks=("postgres",))
+        if not location.data.exists():
+            self._create_cluster(location, version=version)
+        _require_version(location, version=version)
+        self._start_on_free_port(location)
 
     def stop(self) -> None:
         """A fast shutdown: sessions are cut off, data is flushed."""
@@ -77,61 +77,68 @@ class PrivatePostgres:
             self._process.kill()
             self._process = None
 
-    def _start_on_a_port(self, place: Place) -> None:
+    def _start_on_free_port(self, location: PostgresLocation) -> None:
         """Another port when a stranger took ours meanwhile; the same again while a killed server's children end."""
         kept_port = self.port
-        for _ in range(START_TRIES):
+        for _ in range(MAX_START_TRIES):
             self.port = kept_port or free_port()
-            self._process = self._launch(place)
-            if self._becomes_ready(self._process, place):
+            self._process = self._launch(location)
+            if self._wait_until_ready(self._process, location):
                 return
             self.stop()
-            self._pause(0.2)
+            self._sleep(0.2)
         self.port = kept_port
         raise QuickstartError(f"the private PostgreSQL did not start: see {log_file(self._home, 'postgres')}")
 
-    def _make_cluster(self, place: Place, *, version: int) -> None:
+    def _create_cluster(self, location: PostgresLocation, *, version: int) -> None:
         """In a folder of another name, renamed when whole: a half-made cluster is never taken for a cluster."""
-        half = place.folder / "half-made"
-        shutil.rmtree(half, ignore_errors=True)
-        with _password_file(place, self._password) as password_file:
-            self._process = GuardedProcess(
-                [*_initdb(place.binaries, version=version), "-D", str(half), f"--pwfile={password_file}"],
+        unfinished = location.folder / "half-made"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        with _password_file(location, self._password) as password_file:
+            self._process = WatchdogProcess(
+                [
+                    *_initdb_command(location.binaries, version=version),
+                    "-D",
+                    str(unfinished),
+                    f"--pwfile={password_file}",
+                ],
                 log=log_file(self._home, "initdb"),
                 stop_steps="TERM:2",
                 environment=clean_environment(),
-                account=place.account,
+                account=location.account,
             )
-            while self._process.alive:
-                self._pause(LOOK_SECONDS)
+            while self._process.is_alive:
+                self._sleep(POLL_INTERVAL_SECONDS)
             if self._process.stop() != 0:
                 log = self._process.log
                 raise QuickstartError(f"the private PostgreSQL's data could not be made: see {log}")
-        half.rename(place.data)
+        unfinished.rename(location.data)
 
-    def _launch(self, place: Place) -> GuardedProcess:
+    def _launch(self, location: PostgresLocation) -> WatchdogProcess:
         settings = SETTINGS | ({} if self._durable else NOT_DURABLE) | {"port": str(self.port)}
-        if _has_statement_statistics(place.binaries):
+        if _has_statement_statistics(location.binaries):
             settings["shared_preload_libraries"] = "pg_stat_statements"
         flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
-        return GuardedProcess(
-            [str(place.binaries / "postgres"), "-D", str(place.data), *flags],
+        return WatchdogProcess(
+            [str(location.binaries / "postgres"), "-D", str(location.data), *flags],
             log=log_file(self._home, "postgres"),
             stop_steps="INT:6,QUIT:3",
             environment=clean_environment(),
-            account=place.account,
+            account=location.account,
         )
 
-    def _becomes_ready(self, process: GuardedProcess, place: Place) -> bool:
+    def _wait_until_ready(self, process: WatchdogProcess, location: PostgresLocation) -> bool:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and process.alive:
+        while time.monotonic() < deadline and process.is_alive:
             with contextlib.suppress(OSError, IndexError):
                 lines = (
-                    (place.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+                    (location.data / "postmaster.pid")
+                    .read_text(encoding="utf-8", errors="replace")
+                    .splitlines()
                 )
                 if lines[0].strip() == str(process.pid) and lines[STATUS_LINE].strip() == "ready":
                     return True
-            self._pause(LOOK_SECONDS)
+            self._sleep(POLL_INTERVAL_SECONDS)
         return False
 
 
@@ -152,14 +159,14 @@ def major_version(binaries: Path) -> int:
     return int(found[1])
 
 
-def _kept_password(path: Path) -> str:
+def _load_password(path: Path) -> str:
     if not path.exists():
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(24))
     return path.read_text()
 
 
-def _initdb(binaries: Path, *, version: int) -> list[str]:
+def _initdb_command(binaries: Path, *, version: int) -> list[str]:
     builtin = (
         ["--locale-provider=builtin", "--builtin-locale=C.UTF-8"] if version >= BUILTIN_LOCALES_SINCE else []
     )
@@ -168,24 +175,24 @@ def _initdb(binaries: Path, *, version: int) -> list[str]:
 
 
 @contextlib.contextmanager
-def _password_file(place: Place, password: str) -> Iterator[Path]:
-    path = place.folder / "password"
+def _password_file(location: PostgresLocation, password: str) -> Iterator[Path]:
+    path = location.folder / "password"
     path.unlink(missing_ok=True)
     path.touch(mode=0o600)
     path.write_text(password)
-    if place.account:
-        os.chown(path, place.account.uid, place.account.gid)
+    if location.account:
+        os.chown(path, location.account.uid, location.account.gid)
     try:
         yield path
     finally:
         path.unlink()
 
 
-def _refuse_other_version(place: Place, *, version: int) -> None:
-    found = (place.data / "PG_VERSION").read_text().strip()
+def _require_version(location: PostgresLocation, *, version: int) -> None:
+    found = (location.data / "PG_VERSION").read_text().strip()
     if found != str(version):
         raise QuickstartError(
-            f"{place.data} was made by PostgreSQL {found} and this is {version}: "
+            f"{location.data} was made by PostgreSQL {found} and this is {version}: "
             "set PG_BIN to that version, RELAYBATCH_HOME to another directory, or remove the data"
         )
 

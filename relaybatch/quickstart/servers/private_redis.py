@@ -10,24 +10,24 @@ from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.servers.processes import clean_environment, end_orphan, free_port, log_file
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 START_SECONDS = 10.0
-PORT_TRIES = 5
-LOOK_SECONDS = 0.01
+MAX_START_TRIES = 5
+POLL_INTERVAL_SECONDS = 0.01
 DATABASES = 64
 
 
 class PrivateRedis:
     """Start, stop, kill and start again on the same port; the address needs its password."""
 
-    def __init__(self, home: Path, *, pause: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, home: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
         """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
-        self._pause = pause
+        self._sleep = sleep
         self._home = home
         self._pid_file = home / "redis.pid"
         self._password = secrets.token_urlsafe(24)
-        self._process: GuardedProcess | None = None
+        self._process: WatchdogProcess | None = None
         self.port = 0
 
     @property
@@ -43,10 +43,10 @@ class PrivateRedis:
     def start(self) -> None:
         """Returns when it answers. A second start, after `stop` or `kill`, takes the port of the first."""
         end_orphan(self._pid_file, marks=("redis", "valkey"))
-        ports = [self.port] if self.port else [free_port() for _ in range(PORT_TRIES)]
+        ports = [self.port] if self.port else [free_port() for _ in range(MAX_START_TRIES)]
         for self.port in ports:
             self._process = self._launch()
-            if self._becomes_ready(self._process):
+            if self._wait_until_ready(self._process):
                 return
             self.stop()
         self.port = 0
@@ -63,8 +63,8 @@ class PrivateRedis:
             self._process.kill()
             self._process = None
 
-    def _launch(self) -> GuardedProcess:
-        process = GuardedProcess(
+    def _launch(self) -> WatchdogProcess:
+        process = WatchdogProcess(
             [str(redis_server()), str(self._write_configuration())],
             log=log_file(self._home, "redis"),
             stop_steps="TERM:2",
@@ -91,15 +91,15 @@ class PrivateRedis:
         path.write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
         return path
 
-    def _becomes_ready(self, process: GuardedProcess) -> bool:
+    def _wait_until_ready(self, process: WatchdogProcess) -> bool:
         deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline and process.alive:
-            if self._answers():
-                return process.alive
-            self._pause(LOOK_SECONDS)
+        while time.monotonic() < deadline and process.is_alive:
+            if self._is_responding():
+                return process.is_alive
+            self._sleep(POLL_INTERVAL_SECONDS)
         return False
 
-    def _answers(self) -> bool:
+    def _is_responding(self) -> bool:
         """The password is in the question, so a stranger on our port does not pass for us."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:

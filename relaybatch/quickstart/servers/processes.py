@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-ORPHAN_STEPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
+ORPHAN_STOP_STEPS = ((signal.SIGINT, 5.0), (signal.SIGQUIT, 3.0), (signal.SIGKILL, 3.0))
 
 
 def free_port() -> int:
@@ -46,13 +46,13 @@ def command_line(pid: int) -> str:
     return shown.stdout.strip()
 
 
-def process_runs(pid: int) -> bool:
+def is_process_running(pid: int) -> bool:
     """False also for a dead process that its parent has not collected: some containers' init never does."""
     line = command_line(pid)
     return bool(line) and not line.startswith("(") and "<defunct>" not in line
 
 
-def pid_is_taken(pid: int) -> bool:
+def is_pid_in_use(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -62,7 +62,7 @@ def pid_is_taken(pid: int) -> bool:
     return True
 
 
-def recorded_pid(path: Path) -> int | None:
+def read_pid(path: Path) -> int | None:
     """The number in a pid file's first line; None when there is none."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         number = int(path.read_text(encoding="utf-8", errors="replace").splitlines()[0])
@@ -76,22 +76,22 @@ def end_orphan(pid_file: Path, *, marks: tuple[str, ...]) -> None:
     A pid file that names nobody, or by now another program, is removed: a server would refuse to start over it.
     One whose process is gone is the server's own business.
     """
-    pid = recorded_pid(pid_file)
+    pid = read_pid(pid_file)
     if pid is not None:
         line = command_line(pid)
         if str(pid_file.parent) in line and any(mark in line for mark in marks):
             end_process(pid)
-        if not pid_is_taken(pid):
+        if not is_pid_in_use(pid):
             return
     pid_file.unlink(missing_ok=True)
 
 
 def end_process(pid: int) -> None:
-    for number, seconds in ORPHAN_STEPS:
+    for number, seconds in ORPHAN_STOP_STEPS:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
         deadline = time.monotonic() + seconds
-        while process_runs(pid) and time.monotonic() < deadline:
+        while is_process_running(pid) and time.monotonic() < deadline:
             time.sleep(0.02)
-        if not process_runs(pid):
+        if not is_process_running(pid):
             return

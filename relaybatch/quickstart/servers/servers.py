@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.postgres_home import remove_outside_home as forget_home
+from relaybatch.quickstart.servers.postgres_home import delete_data_outside_home as forget_home
 from relaybatch.quickstart.servers.private_postgres import PrivatePostgres
 from relaybatch.quickstart.servers.private_redis import PrivateRedis
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-GUARD = Path(__file__).with_name("watchdog.py")
+WATCHDOG_SCRIPT = Path(__file__).with_name("watchdog.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Account:
     gid: int
 
 
-class GuardedProcess:
+class WatchdogProcess:
     """A running command; it ends when `stop` is called and when the process that holds this object dies."""
 
     def __init__(
@@ -35,9 +35,9 @@ class GuardedProcess:
     ) -> None:
         """`stop_steps`, as `TERM:3,INT:1`: what to send and how long to wait after each; SIGKILL comes last."""
         user = [f"--user={account.uid}:{account.gid}"] if account else []
-        guard = [sys.executable, "-I", "-S", str(GUARD), f"--log={log}", f"--stop={stop_steps}"]
-        self._guard = subprocess.Popen(
-            [*guard, *user, "--", *command],
+        watchdog = [sys.executable, "-I", "-S", str(WATCHDOG_SCRIPT), f"--log={log}", f"--stop={stop_steps}"]
+        self._watchdog = subprocess.Popen(
+            [*watchdog, *user, "--", *command],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env=dict(environment),
@@ -48,8 +48,8 @@ class GuardedProcess:
         self.pid = self._read_pid()
 
     def _read_pid(self) -> int:
-        assert self._guard.stdout is not None
-        with self._guard.stdout as lines:
+        assert self._watchdog.stdout is not None
+        with self._watchdog.stdout as lines:
             line = lines.readline()
         if not line:
             self.wait()
@@ -57,32 +57,32 @@ class GuardedProcess:
         return int(line)
 
     @property
-    def alive(self) -> bool:
-        return self._guard.poll() is None
+    def is_alive(self) -> bool:
+        return self._watchdog.poll() is None
 
     @property
-    def guard_pid(self) -> int:
-        return self._guard.pid
+    def watchdog_pid(self) -> int:
+        return self._watchdog.pid
 
-    def ask_to_stop(self) -> None:
+    def request_stop(self) -> None:
         """Begin the stop steps without waiting for them; harmless when it already ended."""
-        assert self._guard.stdin is not None
+        assert self._watchdog.stdin is not None
         with contextlib.suppress(BrokenPipeError):
-            self._guard.stdin.close()
+            self._watchdog.stdin.close()
 
     def wait(self, *, seconds: float | None = None) -> int:
         """The command's exit status; `subprocess.TimeoutExpired` when it takes longer."""
-        status = self._guard.wait(seconds)
-        self.ask_to_stop()
+        status = self._watchdog.wait(seconds)
+        self.request_stop()
         return status
 
     def stop(self) -> int:
-        self.ask_to_stop()
+        self.request_stop()
         return self.wait()
 
     def kill(self) -> None:
         """SIGKILL, as a crash would; returns when it is gone."""
-        if self.alive:
+        if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)
         self.stop()

@@ -15,8 +15,8 @@ from django.db import connection
 
 from batches.models import Batch
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.server.bind_addresses import THIS_MACHINE, binds
-from tests.support.proxies.forwarding import forwarded, forwarded_socket
+from relaybatch.server.bind_addresses import LOOPBACK, usable_binds
+from tests.support.proxies.forwarding import forward_ipv6_port, forward_unix_socket
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body
 from tests.support.servers.deployment import ROOT, deployment_environment, wait_for_end, wait_until
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WITHOUT_IPV6 = str(ROOT / "tests" / "support" / "without_ipv6")
-needs_ipv6 = pytest.mark.skipif(len(binds(THIS_MACHINE, port=0)) < 2, reason="this machine has no IPv6")
+needs_ipv6 = pytest.mark.skipif(len(usable_binds(LOOPBACK, port=0)) < 2, reason="this machine has no IPv6")
 ONE_WORKER = "--workers=1 --threads=8"
 
 
 def web_on(deployment: Deployment, port: int, **environment: str) -> Process:
     """By `PORT` alone, as a deployment starts it."""
     web = deployment.start("web", PORT=str(port), GUNICORN_CMD_ARGS=ONE_WORKER, **environment)
-    wait_until(lambda: not web.alive or is_up("127.0.0.1", port), web.log)
-    assert web.alive, web.log()
+    wait_until(lambda: not web.is_alive or is_up("127.0.0.1", port), web.log)
+    assert web.is_alive, web.log()
     return web
 
 
@@ -73,9 +73,9 @@ def test_without_ipv6_it_listens_on_ipv4(deployment: Deployment) -> None:
 def test_everything_may_be_reached_by_ipv6(deployment: Deployment, upstream: Upstream) -> None:
     redis = urlsplit(settings.REDIS_URL)
     with (
-        forwarded(port=int(connection.settings_dict["PORT"])) as postgres_port,
-        forwarded(port=int(redis.port or 0)) as redis_port,
-        forwarded(port=int(urlsplit(upstream.url).port or 0)) as upstream_port,
+        forward_ipv6_port(port=int(connection.settings_dict["PORT"])) as postgres_port,
+        forward_ipv6_port(port=int(redis.port or 0)) as redis_port,
+        forward_ipv6_port(port=int(urlsplit(upstream.url).port or 0)) as upstream_port,
     ):
         database = urlsplit(deployment_environment()["DATABASE_URL"])
         addresses = {
@@ -112,7 +112,7 @@ def test_the_database_may_be_a_unix_sockets_folder(form: str, tmp_path: Path) ->
     url = f"postgresql://{entry['USER']}:{entry['PASSWORD']}@{place}/{entry['NAME']}"
     if not place.startswith("%2F"):
         url += f"?host={quote(str(folder))}"
-    with forwarded_socket(folder / f".s.PGSQL.{entry['PORT']}", port=int(entry["PORT"])):
+    with forward_unix_socket(folder / f".s.PGSQL.{entry['PORT']}", port=int(entry["PORT"])):
         done = subprocess.run(
             [sys.executable, "manage.py", "check_usage", "--json"],
             cwd=ROOT,

@@ -78,7 +78,7 @@ def test_everything_works(
         retried = web.call("POST", f"/v1/batches/{batch.id}/retry", headers=catalog.headers)
         assert retried.status == 202, retried.body
         assert web.call("DELETE", f"/v1/batches/{batch.id}", headers=catalog.headers).status < 500
-        assert sweeper.alive, sweeper.log()
+        assert sweeper.is_alive, sweeper.log()
 
 
 def submitted(web: Web, catalog: SimpleNamespace) -> Batch:

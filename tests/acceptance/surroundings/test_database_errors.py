@@ -66,7 +66,7 @@ def test_nothing_is_lost_while(
             wait_until(lambda process=process: process.log().count("the database") >= 2, process.log)  # type: ignore[misc]
     wait_for_end(batch)
     for process in (running, starting, sweeper):
-        assert process.alive, process.log()
+        assert process.is_alive, process.log()
         assert process.stop() == 0, process.log()
     assert batch.final_counts == {"completed": 60}
     assert set(Counter(request.headers["idempotency-key"] for request in upstream.requests).values()) == {1}

@@ -13,7 +13,7 @@ from batches.completion.cancel import cancel_batch
 from tests.support.proxies.database_proxy import DatabaseProxy
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import Deployment, wait_for_end, wait_until
-from tests.support.servers.few_connections import account_with, sessions_of
+from tests.support.servers.few_connections import count_sessions, limited_account
 from tests.support.servers.web import web_process
 from tests.support.upstream import upstream_responses as answers
 
@@ -34,7 +34,7 @@ CALLERS = 12
 
 @pytest.fixture
 def database_url(transactional_db: None) -> Iterator[str]:
-    with account_with(CONNECTIONS) as url:
+    with limited_account(CONNECTIONS) as url:
         yield url
 
 
@@ -87,8 +87,8 @@ def test_a_web_process_that_is_not_used_gives_its_connections_back(
     with web_process(tmp_path, DATABASE_URL=database_url) as web:
         with callers_of(web, catalog.headers) as heard:
             wait_until(lambda: heard.total() > 50, web.log)
-            assert sessions_of(database_url) > 0
-        wait_until(lambda: sessions_of(database_url) == 0, web.log, seconds=10)
+            assert count_sessions(database_url) > 0
+        wait_until(lambda: count_sessions(database_url) == 0, web.log, seconds=10)
 
 
 def test_a_worker_holds_no_connection_for_items_that_wait_for_their_upstream(
@@ -100,7 +100,7 @@ def test_a_worker_holds_no_connection_for_items_that_wait_for_their_upstream(
         worker = deployment.worker()
         batch = submit(catalog, *[chat_body()] * 8)
         upstream.wait_for(lambda up: up.in_flight == 8)
-        wait_until(lambda: sessions_of(database_url) <= 1, worker.log, seconds=10)
+        wait_until(lambda: count_sessions(database_url) <= 1, worker.log, seconds=10)
         cancel_batch(batch)
         wait_for_end(batch)
     assert batch.final_counts == {"cancelled": 8}
@@ -108,16 +108,16 @@ def test_a_worker_holds_no_connection_for_items_that_wait_for_their_upstream(
 
 def test_a_caller_that_sends_slowly_holds_no_connection(tmp_path: Path, catalog: SimpleNamespace) -> None:
     head = f"POST /v1/batches HTTP/1.1\r\nHost: x\r\nAuthorization: {catalog.headers['Authorization']}\r\n"
-    with account_with(1) as url, web_process(tmp_path, DATABASE_URL=url) as web, web.connected() as slow:
+    with limited_account(1) as url, web_process(tmp_path, DATABASE_URL=url) as web, web.connected() as slow:
         slow.sendall(f"{head}Content-Length: 1000\r\n\r\n{{".encode())
-        wait_until(lambda: sessions_of(url) == 1, web.log)
-        wait_until(lambda: sessions_of(url) == 0, web.log, seconds=10)
+        wait_until(lambda: count_sessions(url) == 1, web.log)
+        wait_until(lambda: count_sessions(url) == 0, web.log, seconds=10)
         assert web.call("GET", "/v1/batches", headers=catalog.headers).status == 200
 
 
 def test_a_page_of_the_admin_is_unavailable_while_the_database_is(tmp_path: Path) -> None:
     with DatabaseProxy() as proxy, web_process(tmp_path, DATABASE_URL=proxy.url) as web:
-        proxy.be_away()
+        proxy.go_down()
         page = web.call("GET", "/admin/", headers={"Cookie": f"sessionid={'a' * 32}"})
     assert (page.status, page.headers["retry-after"]) == (503, "5")
     assert b"The database does not answer; try again soon." in page.body

@@ -114,7 +114,7 @@ def test_a_batch_goes_its_way_from_web_to_worker(
         batch = Batch.objects.get(id=answer.json["id"])
         wait_for_end(batch)
         assert Worker.objects.get().slots == 8
-        assert sweeper.alive, sweeper.log()
+        assert sweeper.is_alive, sweeper.log()
     assert batch.final_counts == {"completed": 30}
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 
 from batches.models import Batch, BatchItem, Worker
-from tests.support.proxies.redis_proxy import ERRORS, READONLY, WRITES, WRONG, RedisProxy
+from tests.support.proxies.redis_proxy import ERROR_REPLIES, INVALID_REPLIES, READONLY, WRITES, RedisProxy
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
 from tests.support.servers.web import web_process
@@ -29,7 +29,7 @@ TRIES = 6
 
 @pytest.mark.parametrize(
     ("replies", "commands"),
-    [([READONLY], WRITES), (ERRORS.values(), ()), (WRONG.values(), ())],
+    [([READONLY], WRITES), (ERROR_REPLIES.values(), ()), (INVALID_REPLIES.values(), ())],
     ids=["it takes no writes", "errors to everything", "wrong answers"],
 )
 def test_workers_wait_while_redis_answers_with(
@@ -52,7 +52,7 @@ def test_workers_wait_while_redis_answers_with(
         proxy.forward()
         wait_for_end(batch)
         for process in (running, starting, sweeper):
-            assert process.alive, process.log()
+            assert process.is_alive, process.log()
             assert "Frequent restarts" not in process.log()
             assert process.stop() == 0, process.log()
     assert batch.final_counts == {"completed": 60}
@@ -91,7 +91,7 @@ def test_web_takes_submissions_and_says_that_it_is_not_ready_while_redis_answers
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
     with RedisProxy(settings.REDIS_URL) as proxy:
-        proxy.answer(*ERRORS.values(), *WRONG.values())
+        proxy.answer(*ERROR_REPLIES.values(), *INVALID_REPLIES.values())
         with web_process(tmp_path, REDIS_URL=proxy.url) as web:
             body = b'{"shape":"openai","requests":[' + chat_body() + b"]}"
             answer = web.call("POST", "/v1/batches", headers=catalog.headers, body=body)

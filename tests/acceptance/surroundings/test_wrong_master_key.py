@@ -26,7 +26,7 @@ def test_no_process_starts_without_the_key_of_what_is_stored(
     deployment: Deployment, catalog: SimpleNamespace, name: str, master_key: str
 ) -> None:
     process = deployment.start(name, RELAY_MASTER_KEY=master_key, GUNICORN_CMD_ARGS=ANY_PORT)
-    wait_until(lambda: not process.alive, process.log)
+    wait_until(lambda: not process.is_alive, process.log)
     assert f"host key {catalog.host_keys[0].name}: " in process.log()
     assert "RELAY_MASTER_KEY" in process.log()
     assert "Traceback" not in process.log()

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
-from relaybatch.quickstart.demo.commands import output_of
+from relaybatch.quickstart.demo.commands import run_step
 from relaybatch.quickstart.errors import QuickstartError
 from tests.chaos.deployment.catalog import REVOKED_OWNER
-from tests.chaos.deployment.deployment import EACH_KIND, ROOT
+from tests.chaos.deployment.deployment import PROCESSES_PER_KIND, ROOT
 
 if TYPE_CHECKING:
     import uuid
@@ -24,38 +24,38 @@ if TYPE_CHECKING:
 
     import psycopg
 
-    from relaybatch.quickstart.shutdown import Interruption
-    from tests.chaos.checks.final_state import Evidence
+    from relaybatch.quickstart.shutdown import Shutdown
+    from tests.chaos.checks.final_state import FinalState
     from tests.chaos.checks.findings import Findings
-    from tests.chaos.deployment.deployment import Place
-    from tests.chaos.deployment.web import Web
-    from tests.chaos.submitted import Order
+    from tests.chaos.deployment.deployment import ChaosDeployment
+    from tests.chaos.deployment.web import WebClient
+    from tests.chaos.submitted import Submission
 
-WHOLE = "a submission is stored whole, and once for its Idempotency-Key"
-SHOWN = "results over HTTP are the items and the answers stored for them"
-MANY_LOG_LINES = 5
+STORED_WHOLE = "a submission is stored whole, and once for its Idempotency-Key"
+RESULTS_MATCH = "results over HTTP are the items and the answers stored for them"
+MAX_LOG_LINES = 5
 _UNEXPECTED = re.compile(r"broke off|could not be settled|unexpected in|Exception in|Error handling")
 _OUTAGE = re.compile(r".*\b(OperationalError|InterfaceError|InternalError|AdminShutdown)\b")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Unavailable|Unwritable|Unreadable)\b|Exception in")
 
 
-def check_batches(evidence: Evidence, findings: Findings, *, payloads: Path) -> None:
+def check_batches(evidence: FinalState, findings: Findings, *, payloads: Path) -> None:
     counted: dict[uuid.UUID, Counter[str]] = defaultdict(Counter)
     for item in evidence.items:
         counted[item.batch_id][item.state] += 1
     for batch in evidence.batches.values():
-        findings.look("every batch ends", *([] if batch.ended else [f"{batch}"]))
+        findings.record("every batch ends", *([] if batch.ended else [f"{batch}"]))
         if not batch.deleted:
             there = (payloads / batch.id.hex / "requests").exists()
-            findings.look("a stored batch has its requests", *([] if there else [f"{batch}"]))
+            findings.record("a stored batch has its requests", *([] if there else [f"{batch}"]))
         counts = dict(counted[batch.id])
         wrong = batch.ended and (counts != batch.final_counts or sum(counts.values()) != batch.total_items)
-        findings.look(
+        findings.record(
             "the counts of an ended batch are its items'", *([f"{batch}: {counts}"] if wrong else [])
         )
 
 
-def check_submissions(evidence: Evidence, findings: Findings, *, retried: set[str]) -> None:
+def check_submissions(evidence: FinalState, findings: Findings, *, retried: set[str]) -> None:
     """By the tag that each order's items carry."""
     stored: dict[str, set[uuid.UUID]] = defaultdict(set)
     tags = {
@@ -65,13 +65,15 @@ def check_submissions(evidence: Evidence, findings: Findings, *, retried: set[st
         tag = item.custom_id.partition("-")[0] if item.custom_id else tags.get(item.batch_id)
         if tag:
             stored[tag].add(item.batch_id)
-    for order in evidence.orders:
-        findings.look(WHOLE, *_submission(order, stored[order.tag], evidence, retried))
+    for order in evidence.submissions:
+        findings.record(STORED_WHOLE, *_submission(order, stored[order.tag], evidence, retried))
 
 
-def _submission(order: Order, found: set[uuid.UUID], evidence: Evidence, retried: set[str]) -> Iterator[str]:
+def _submission(
+    order: Submission, found: set[uuid.UUID], evidence: FinalState, retried: set[str]
+) -> Iterator[str]:
     known = order.row_id
-    if order.public_id and known not in found and not order.deleted:
+    if order.public_id and known not in found and not order.is_deleted:
         yield f"{order.tag}: answered with {known}, stored are {found}"
     if order.idempotency_key and len(found) > 1 and order.tag not in retried:
         yield f"{order.tag}: {len(found)} batches for one Idempotency-Key"
@@ -80,22 +82,22 @@ def _submission(order: Order, found: set[uuid.UUID], evidence: Evidence, retried
             yield f"{order.tag}: {evidence.batches[batch].total_items} of {len(order.hashes)} items"
 
 
-def check_shown(evidence: Evidence, findings: Findings, web: Web) -> None:
+def check_results_over_http(evidence: FinalState, findings: Findings, web: WebClient) -> None:
     """By any web process, for every batch whose owner may still read."""
     chance = random.Random(1)
     items: dict[uuid.UUID, dict[int, Any]] = defaultdict(dict)
     for item in evidence.items:
         items[item.batch_id][item.idx] = item
-    for order in evidence.orders:
+    for order in evidence.submissions:
         batch = order.row_id
-        if batch not in evidence.batches or order.deleted or order.owner == REVOKED_OWNER:
+        if batch not in evidence.batches or order.is_deleted or order.owner == REVOKED_OWNER:
             continue
         reply = web.call(chance, "GET", f"{order.path}/{order.public_id}/results", owner=order.owner)
         if reply is None or reply.status != 200:
-            findings.look(SHOWN, f"{order.public_id}: {reply and reply.status}")
+            findings.record(RESULTS_MATCH, f"{order.public_id}: {reply and reply.status}")
             continue
-        wrong = _shown(order, reply.body, items[batch], evidence)
-        findings.look(SHOWN, *wrong, times=len(order.hashes))
+        wrong = _compare_results(order, reply.body, items[batch], evidence)
+        findings.record(RESULTS_MATCH, *wrong, times=len(order.hashes))
 
 
 class _RelayResult(msgspec.Struct):
@@ -108,7 +110,9 @@ class _RelayResults(msgspec.Struct):
     results: list[_RelayResult]
 
 
-def _shown(order: Order, body: bytes, items: dict[int, Any], evidence: Evidence) -> Iterator[str]:
+def _compare_results(
+    order: Submission, body: bytes, items: dict[int, Any], evidence: FinalState
+) -> Iterator[str]:
     if order.dialect == "relay":
         results = msgspec.json.decode(body, type=_RelayResults).results
         found = [(one.idx, one.state, bytes(one.response)) for one in results]
@@ -119,7 +123,7 @@ def _shown(order: Order, body: bytes, items: dict[int, Any], evidence: Evidence)
         yield f"{order.public_id}: shows items {[idx for idx, _, _ in found]}"
         return
     for idx, state, response in found:
-        answers = [one.answer for one in evidence.served_to(items[idx]) if one.usable]
+        answers = [one.answer for one in evidence.served_to(items[idx]) if one.is_usable]
         values = answers if order.dialect == "relay" else [_canonical(json.loads(one)) for one in answers]
         if state != items[idx].state or (state == "completed" and response not in values):
             yield f"{order.public_id}[{idx}]: shows {state} {response[:60]!r}, is {items[idx].state}"
@@ -137,63 +141,66 @@ def _canonical(value: object) -> bytes:
 
 
 def check_surroundings(
-    place: Place,
+    deployment: ChaosDeployment,
     database: psycopg.Connection[Any],
     findings: Findings,
     *,
-    evidence: Evidence,
+    evidence: FinalState,
     wait: Callable[[Callable[[], bool]], bool],
 ) -> None:
     def quiet() -> bool:
-        with redis.Redis.from_url(place.servers.redis_url) as client:
+        with redis.Redis.from_url(deployment.servers.redis_url) as client:
             return bool(client.llen("items") == 0)
 
     def one_row_each() -> bool:
         rows = database.execute("SELECT pid FROM batches_worker").fetchall()
-        return sorted(int(pid) for (pid,) in rows) == sorted(worker.pid for worker in place.of_kind("worker"))
+        return sorted(int(pid) for (pid,) in rows) == sorted(
+            worker.pid for worker in deployment.of_kind("worker")
+        )
 
     def removed() -> bool:
-        return not list(_left_folders(place, evidence))
+        return not list(_left_folders(deployment, evidence))
 
-    findings.look("the broker is empty at the end", *([] if wait(quiet) else ["messages are left"]))
-    findings.look(
-        f"{EACH_KIND} live workers, {EACH_KIND} worker rows", *([] if wait(one_row_each) else ["others"])
+    findings.record("the broker is empty at the end", *([] if wait(quiet) else ["messages are left"]))
+    findings.record(
+        f"{PROCESSES_PER_KIND} live workers, {PROCESSES_PER_KIND} worker rows",
+        *([] if wait(one_row_each) else ["others"]),
     )
-    findings.look(
+    findings.record(
         "payloads of deleted batches are gone",
-        *([] if wait(removed) else list(_left_folders(place, evidence))),
+        *([] if wait(removed) else list(_left_folders(deployment, evidence))),
     )
 
 
-def _left_folders(place: Place, evidence: Evidence) -> Iterator[str]:
+def _left_folders(deployment: ChaosDeployment, evidence: FinalState) -> Iterator[str]:
     """Of batches that existed and are gone. A submission that was killed may leave one, for an hour."""
     known = {item.batch_id.hex for item in evidence.items}
     kept = {batch.hex for batch, row in evidence.batches.items() if not row.deleted}
-    for path in place.payloads.iterdir():
+    for path in deployment.payloads.iterdir():
         if path.name in known - kept:
             yield path.name
 
 
-def check_totals(place: Place, findings: Findings, *, interruption: Interruption) -> None:
+def check_usage_totals(deployment: ChaosDeployment, findings: Findings, *, shutdown: Shutdown) -> None:
     """By the operator's own command, which exits 1 when one differs."""
     name = "usage totals are the sums of the events"
     command = [sys.executable, "manage.py", "check_usage", "--json"]
     try:
-        told = output_of(
-            "check_usage", command, root=ROOT, environment=place.environment, interruption=interruption
+        told = run_step(
+            "check_usage", command, root=ROOT, environment=deployment.environment, shutdown=shutdown
         )
     except QuickstartError as different:
-        findings.look(name, str(different))
+        findings.record(name, str(different))
     else:
-        findings.look(name, times=int(json.loads(told)["totals"]))
+        findings.record(name, times=int(json.loads(told)["totals"]))
 
 
-def check_logs(place: Place, findings: Findings) -> None:
+def check_logs(deployment: ChaosDeployment, findings: Findings) -> None:
     """Outages are told as warnings; anything else that broke off has a line, or a traceback, of its own kind."""
-    for path in sorted((place.home / "logs").glob("*-*.log")):
+    for path in sorted((deployment.home / "logs").glob("*-*.log")):
         lines = path.read_text(errors="replace").splitlines()
         found = [f"{path.name}: {line[:300]}" for line in lines if _is_unexpected(line)]
-        findings.look("no process tells of anything unexpected", *found[:MANY_LOG_LINES], times=len(lines))
+        findings.record("no process tells of anything unexpected", *found[:MAX_LOG_LINES], times=len(lines))
 
 
 def _is_unexpected(line: str) -> bool:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     import psycopg
 
     from tests.chaos.checks.live_checks import FinalItem
-    from tests.chaos.deployment.deployment import Place
+    from tests.chaos.deployment.deployment import ChaosDeployment
     from tests.chaos.deployment.upstream import Served
-    from tests.chaos.submitted import Order
+    from tests.chaos.submitted import Submission
 
 _BATCHES = """
 SELECT id, dialect, total_items, max_attempts, ended_at IS NOT NULL AS ended, deleted_at IS NOT NULL AS deleted,
@@ -70,7 +70,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class FinalState:
     """`items`: also those of deleted batches. `events` and `served` by item; the upstream's by number as well."""
 
     batches: Mapping[uuid.UUID, BatchRow]
@@ -78,8 +78,8 @@ class Evidence:
     events: Mapping[tuple[uuid.UUID, int], list[Event]]
     served: Mapping[uuid.UUID, list[Served]]
     answers: Sequence[Served] = field(repr=False)
-    orders: Sequence[Order] = field(repr=False)
-    strangers: int = 0
+    submissions: Sequence[Submission] = field(repr=False)
+    unknown_items: int = 0
     """Requests of items that nobody knows."""
 
     def events_of(self, item: FinalItem) -> list[Event]:
@@ -89,29 +89,29 @@ class Evidence:
         return self.served.get(item.id, [])
 
 
-def gather(
-    place: Place,
+def collect_final_state(
+    deployment: ChaosDeployment,
     database: psycopg.Connection[Any],
     *,
     finals: Mapping[uuid.UUID, FinalItem],
-    orders: Sequence[Order],
-) -> Evidence:
+    submissions: Sequence[Submission],
+) -> FinalState:
     with database.cursor(row_factory=class_row(BatchRow)) as cursor:
         batches = {batch.id: batch for batch in cursor.execute(_BATCHES).fetchall()}
     events: dict[tuple[uuid.UUID, int], list[Event]] = defaultdict(list)
     with database.cursor(row_factory=class_row(Event)) as event_cursor:
         for event in event_cursor.execute(_EVENTS).fetchall():
             events[event.batch_id, event.idx].append(event)
-    answers = list(place.upstream.served)
+    answers = list(deployment.upstream.served)
     served: dict[uuid.UUID, list[Served]] = defaultdict(list)
     for one in answers:
         served[uuid.UUID(one.item)].append(one)
-    return Evidence(
+    return FinalState(
         batches=batches,
         items=list(finals.values()),
         events=events,
         served=served,
         answers=answers,
-        orders=orders,
-        strangers=len(served.keys() - finals.keys()),
+        submissions=submissions,
+        unknown_items=len(served.keys() - finals.keys()),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-KEPT = 20
+MAX_EXAMPLES = 20
 """Violations told one by one, for each invariant."""
 
 
@@ -22,21 +22,21 @@ class Findings:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._found: dict[str, Invariant] = {}
+        self._invariants: dict[str, Invariant] = {}
         self.notes: dict[str, str] = {}
 
-    def look(self, name: str, *wrong: str, times: int = 1) -> None:
+    def record(self, name: str, *violations: str, times: int = 1) -> None:
         """It was looked at so many times, and this is what was wrong, if anything."""
         with self._lock:
-            invariant = self._found.setdefault(name, Invariant(name))
+            invariant = self._invariants.setdefault(name, Invariant(name))
             invariant.looked_at += times
-            invariant.violations += len(wrong)
-            invariant.examples += wrong[: KEPT - len(invariant.examples)]
+            invariant.violations += len(violations)
+            invariant.examples += violations[: MAX_EXAMPLES - len(invariant.examples)]
 
     @property
     def invariants(self) -> list[Invariant]:
         with self._lock:
-            return list(self._found.values())
+            return list(self._invariants.values())
 
     @property
     def violations(self) -> int:

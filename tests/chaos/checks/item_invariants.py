@@ -13,21 +13,21 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from tests.chaos.checks.final_state import Event, Evidence
+    from tests.chaos.checks.final_state import Event, FinalState
     from tests.chaos.checks.findings import Findings
     from tests.chaos.checks.live_checks import FinalItem
     from tests.chaos.deployment.upstream import Served
 
 FOREIGN = "no item has the answer to another one's request"
-MOST_SENDS_AN_ATTEMPT = 3
-MOST_EXCUSED_403S = 3
-RESPONSES_A_FOLDER = 1000
+MAX_SENDS_PER_ATTEMPT = 3
+MAX_EXCUSED_403S = 3
+RESPONSES_PER_FOLDER = 1000
 
 
-def check_items(evidence: Evidence, findings: Findings, *, most_attempts: dict[uuid.UUID, int]) -> None:
+def check_items(evidence: FinalState, findings: Findings, *, max_attempts: dict[uuid.UUID, int]) -> None:
     for item in evidence.items:
         events, served = evidence.events_of(item), evidence.served_to(item)
-        allowed = most_attempts[item.batch_id]
+        allowed = max_attempts[item.batch_id]
         for name, wrong in (
             ("attempts that are not excused are at most max_attempts", _attempts(item, allowed)),
             (
@@ -41,18 +41,18 @@ def check_items(evidence: Evidence, findings: Findings, *, most_attempts: dict[u
             ("nothing is sent in an attempt after an answer that ends it", _after_answers(item, served)),
             ("a late event goes with a lost worker's", _late(item, events)),
         ):
-            findings.look(name, *wrong)
+            findings.record(name, *wrong)
     _check_usage(evidence, findings)
-    findings.look(
+    findings.record(
         "every request was for an item that exists",
-        *([f"{evidence.strangers} items"] if evidence.strangers else []),
+        *([f"{evidence.unknown_items} items"] if evidence.unknown_items else []),
         times=len(evidence.served),
     )
 
 
-def check_requests(evidence: Evidence, findings: Findings) -> None:
+def check_requests(evidence: FinalState, findings: Findings) -> None:
     """The body of each request is what was submitted for some item; for that very item, where it is known which."""
-    hashes = {h: (order.tag, idx) for order in evidence.orders for idx, h in enumerate(order.hashes)}
+    hashes = {h: (order.tag, idx) for order in evidence.submissions for idx, h in enumerate(order.hashes)}
     items = {item.id: item for item in evidence.items}
     for item_id, requests in evidence.served.items():
         item = items.get(item_id)
@@ -60,20 +60,20 @@ def check_requests(evidence: Evidence, findings: Findings) -> None:
             found = hashes.get(one.body_hash)
             wrong = found is None or (item is not None and not _is_for(item, *found))
             told = f"{item_id} got the body of {found}"
-            findings.look("requests arrive byte for byte, each for its item", *([told] if wrong else []))
+            findings.record("requests arrive byte for byte, each for its item", *([told] if wrong else []))
 
 
-def check_results(evidence: Evidence, findings: Findings, *, payloads: Path) -> None:
+def check_results(evidence: FinalState, findings: Findings, *, payloads: Path) -> None:
     """The stored answer of each completed item is the one that its event counts, byte for byte."""
     name = "the result of a completed item is what the upstream sent for it"
-    owners = {one.answer: one.item for one in evidence.answers if one.usable}
+    owners = {one.answer: one.item for one in evidence.answers if one.is_usable}
     for item in evidence.items:
         batch = evidence.batches.get(item.batch_id)
         if item.state != "completed" or batch is None or batch.deleted:
             continue
         stored = _stored(item, payloads)
-        findings.look(name, *_result(evidence, item, stored))
-        findings.look(FOREIGN, *_foreign(owners, item, stored))
+        findings.record(name, *_result(evidence, item, stored))
+        findings.record(FOREIGN, *_foreign(owners, item, stored))
 
 
 def _attempts(item: FinalItem, allowed: int) -> Iterator[str]:
@@ -89,7 +89,7 @@ def _excused(item: FinalItem, events: list[Event]) -> Iterator[str]:
     cancelled = sum(event.error_kind == "cancelled" and event.status in (401, 403) for event in events)
     if not len(refusals) <= item.excused <= len(refusals) + cancelled:
         yield f"{_where(item)}: {item.excused} excused: {_story(events, [])}"
-    if sum(event.status == 403 for event in refusals) > MOST_EXCUSED_403S:
+    if sum(event.status == 403 for event in refusals) > MAX_EXCUSED_403S:
         yield f"{_where(item)}: too often: {_story(events, [])}"
 
 
@@ -108,11 +108,11 @@ def _one_event_each(item: FinalItem, events: list[Event]) -> Iterator[str]:
 def _sends(item: FinalItem, events: list[Event], served: list[Served]) -> Iterator[str]:
     """A lost worker's event cannot say how much was sent: as much as an attempt may."""
     explained = sum(
-        MOST_SENDS_AN_ATTEMPT if event.error_kind == "worker_lost" else event.keys_tried
+        MAX_SENDS_PER_ATTEMPT if event.error_kind == "worker_lost" else event.keys_tried
         for event in events
         if not event.late
     )
-    if len(served) > explained or any(event.keys_tried > MOST_SENDS_AN_ATTEMPT for event in events):
+    if len(served) > explained or any(event.keys_tried > MAX_SENDS_PER_ATTEMPT for event in events):
         yield f"{_where(item)}: {len(served)} sends, events explain {explained}: {_story(events, served)}"
 
 
@@ -123,7 +123,7 @@ def _keys(item: FinalItem, served: list[Served]) -> Iterator[str]:
 
 
 def _after_answers(item: FinalItem, served: list[Served]) -> Iterator[str]:
-    ending = sum(one.whole and KINDS[one.kind].final for one in served)
+    ending = sum(one.is_whole and KINDS[one.kind].final for one in served)
     if ending > item.attempt:
         yield f"{_where(item)}: {ending} answers that end an attempt, {item.attempt} attempts"
 
@@ -135,7 +135,7 @@ def _late(item: FinalItem, events: list[Event]) -> Iterator[str]:
             yield f"{_where(item)}: late event of attempt {event.attempt}: {_story(events, [])}"
 
 
-def _check_usage(evidence: Evidence, findings: Findings) -> None:
+def _check_usage(evidence: FinalState, findings: Findings) -> None:
     items = {(item.batch_id, item.idx): item for item in evidence.items}
     counted: Counter[int] = Counter()
     for place, events in evidence.events.items():
@@ -144,15 +144,15 @@ def _check_usage(evidence: Evidence, findings: Findings) -> None:
             if number is None:
                 continue
             counted[number] += 1
-            findings.look(
+            findings.record(
                 "an event's tokens are what the upstream stated",
                 *_usage(evidence, event, number=number, item=items.get(place)),
             )
     twice = [f"answer {number} is in {times} events" for number, times in counted.items() if times > 1]
-    findings.look("no answer's tokens are counted twice", *twice, times=len(counted))
+    findings.record("no answer's tokens are counted twice", *twice, times=len(counted))
 
 
-def _usage(evidence: Evidence, event: Event, *, number: int, item: FinalItem | None) -> Iterator[str]:
+def _usage(evidence: FinalState, event: Event, *, number: int, item: FinalItem | None) -> Iterator[str]:
     answer = evidence.answers[number] if 0 <= number < len(evidence.answers) else None
     if answer is None or item is None or answer.item != str(item.id):
         yield f"{event} is of no answer that this item got"
@@ -166,7 +166,7 @@ def _cost(number: int) -> int:
 
 
 def _stored(item: FinalItem, payloads: Path) -> bytes | None:
-    folder = payloads / item.batch_id.hex / "responses" / str(item.idx // RESPONSES_A_FOLDER)
+    folder = payloads / item.batch_id.hex / "responses" / str(item.idx // RESPONSES_PER_FOLDER)
     path = folder / f"{item.idx}-{item.claim_no}"
     return path.read_bytes() if path.exists() else None
 
@@ -178,11 +178,11 @@ def _foreign(owners: Mapping[bytes, str], item: FinalItem, stored: bytes | None)
         yield f"{_where(item)}: the answer to item {asked_by}"
 
 
-def _result(evidence: Evidence, item: FinalItem, stored: bytes | None) -> Iterator[str]:
+def _result(evidence: FinalState, item: FinalItem, stored: bytes | None) -> Iterator[str]:
     if stored is None:
         yield f"{_where(item)}: no answer of claim {item.claim_no}"
         return
-    sent = [one for one in evidence.served_to(item) if one.usable and one.answer == stored]
+    sent = [one for one in evidence.served_to(item) if one.is_usable and one.answer == stored]
     if not sent or len(stored) != item.response_length:
         yield f"{_where(item)}: {stored[:60]!r} was never sent for it"
         return

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.chaos.checks.findings import Findings
-    from tests.chaos.deployment.deployment import Place
-    from tests.chaos.deployment.web import Web
-    from tests.chaos.submitted import Order
+    from tests.chaos.deployment.deployment import ChaosDeployment
+    from tests.chaos.deployment.web import WebClient
+    from tests.chaos.submitted import Submission
 
 ADD_UP = "counts add up to the items, at every poll"
 ONE_INSTANT = "counts and items of one answer are of one instant"
 ONCE_FINAL = "a final state never changes"
 ONE_BATCH = "one Idempotency-Key, one batch"
-LOOK_SECONDS = 0.5
-POLL_SECONDS = 0.05
+SQL_INTERVAL_SECONDS = 0.5
+HTTP_INTERVAL_SECONDS = 0.05
 
 _COUNTS = """
 SELECT b.id, b.total_items, b.max_attempts, b.ended_at IS NOT NULL, b.final_counts,
@@ -60,19 +60,19 @@ class FinalItem:
     finished_at: str
 
 
-class Watching:
+class LiveChecks:
     """`finals`: every final item that was ever seen, also of batches that are gone. `open_items`: at the last look."""
 
-    def __init__(self, place: Place, web: Web, findings: Findings, *, seed: int) -> None:
+    def __init__(self, deployment: ChaosDeployment, web: WebClient, findings: Findings, *, seed: int) -> None:
         self.finals: dict[uuid.UUID, FinalItem] = {}
         self.open_items = 0
-        self.most_sessions = 0
-        self.most_attempts: dict[uuid.UUID, int] = {}
-        self.orders: Sequence[Order] = ()
-        self._place = place
+        self.max_sessions = 0
+        self.max_attempts: dict[uuid.UUID, int] = {}
+        self.submissions: Sequence[Submission] = ()
+        self._deployment = deployment
         self._web = web
         self._findings = findings
-        self._chance = random.Random(f"watching {seed}")
+        self._random = random.Random(f"watching {seed}")
         self._ended: set[uuid.UUID] = set()
         self._failed: set[uuid.UUID] = set()
         self._final_of: dict[uuid.UUID, int] = {}
@@ -80,11 +80,12 @@ class Watching:
         self._shown: dict[uuid.UUID, dict[int, str]] = {}
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=run, name="watch", daemon=True) for run in (self._look, self._poll)
+            threading.Thread(target=run, name="watch", daemon=True)
+            for run in (self._run_sql_checks, self._run_http_checks)
         ]
 
-    def start(self, orders: Sequence[Order]) -> None:
-        self.orders = orders
+    def start(self, submissions: Sequence[Submission]) -> None:
+        self.submissions = submissions
         for thread in self._threads:
             thread.start()
 
@@ -94,35 +95,35 @@ class Watching:
         for thread in self._threads:
             thread.join()
 
-    def has_ended(self, order: Order) -> bool:
+    def has_ended(self, order: Submission) -> bool:
         return bool(order.public_id) and order.row_id in self._ended
 
-    def has_failed(self, order: Order) -> bool:
+    def has_failed(self, order: Submission) -> bool:
         """It has ended, with failed items."""
         return self.has_ended(order) and order.row_id in self._failed
 
-    def may_be_deleted(self, order: Order) -> bool:
+    def may_be_deleted(self, order: Submission) -> bool:
         """It has ended, and all of its items were seen so."""
         if not self.has_ended(order):
             return False
         batch = order.row_id
         return self._final_of.get(batch, 0) == self._total_of[batch]
 
-    def look_at_answer(self, order: Order, public_id: str) -> None:
+    def check_create_response(self, order: Submission, public_id: str) -> None:
         if order.idempotency_key and order.public_id:
             other = public_id != order.public_id
-            self._findings.look(
+            self._findings.record(
                 ONE_BATCH, *([f"{order.tag}: {order.public_id}, {public_id}"] if other else [])
             )
 
-    def _look(self) -> None:
+    def _run_sql_checks(self) -> None:
         database: psycopg.Connection[Any] | None = None
         while True:
-            over = self._stop.wait(LOOK_SECONDS)
+            over = self._stop.wait(SQL_INTERVAL_SECONDS)
             try:
-                database = database or self._place.database(seconds=2)
-                self._look_at_counts(database)
-                self._look_at_finals(database)
+                database = database or self._deployment.database(seconds=2)
+                self._check_counts(database)
+                self._check_final_items(database)
             except psycopg.OperationalError:
                 database = None
             if over:
@@ -130,7 +131,7 @@ class Watching:
         if database:
             database.close()
 
-    def _look_at_counts(self, database: psycopg.Connection[Any]) -> None:
+    def _check_counts(self, database: psycopg.Connection[Any]) -> None:
         open_items = 0
         for batch, total, most_attempts, ended, final_counts, counts, is_open in database.execute(
             _COUNTS
@@ -138,8 +139,8 @@ class Watching:
             counts = counts or {}
             wrong = sum(counts.values()) != total or (ended and (final_counts != counts or is_open))
             told = f"batch {batch}: {counts} of {total}, final {final_counts}"
-            self._findings.look(ADD_UP, *([told] if wrong else []))
-            self._total_of[batch], self.most_attempts[batch] = total, most_attempts
+            self._findings.record(ADD_UP, *([told] if wrong else []))
+            self._total_of[batch], self.max_attempts[batch] = total, most_attempts
             open_items += counts.get("available", 0) + counts.get("running", 0)
             if ended:
                 self._ended.add(batch)
@@ -147,54 +148,54 @@ class Watching:
                 self._failed.add(batch)
         self.open_items = open_items
         row = database.execute(_SESSIONS).fetchone()
-        self.most_sessions = max(self.most_sessions, row[0] if row else 0)
+        self.max_sessions = max(self.max_sessions, row[0] if row else 0)
 
-    def _look_at_finals(self, database: psycopg.Connection[Any]) -> None:
+    def _check_final_items(self, database: psycopg.Connection[Any]) -> None:
         with database.cursor(row_factory=class_row(FinalItem)) as cursor:
             items = cursor.execute(_FINAL_ITEMS).fetchall()
         for item in items:
             seen = self.finals.setdefault(item.id, item)
             if seen is item:
                 self._final_of[item.batch_id] = self._final_of.get(item.batch_id, 0) + 1
-            self._findings.look(ONCE_FINAL, *([f"{seen} became {item}"] if seen != item else []))
+            self._findings.record(ONCE_FINAL, *([f"{seen} became {item}"] if seen != item else []))
 
-    def _poll(self) -> None:
-        while not self._stop.wait(POLL_SECONDS):
-            known = [order for order in self.orders if order.public_id and not order.deleted]
+    def _run_http_checks(self) -> None:
+        while not self._stop.wait(HTTP_INTERVAL_SECONDS):
+            known = [order for order in self.submissions if order.public_id and not order.is_deleted]
             if known:
-                self._poll_one(self._chance.choice(known[-60:]))
+                self._check_status(self._random.choice(known[-60:]))
 
-    def _poll_one(self, order: Order) -> None:
-        reply = self._web.call(self._chance, "GET", f"{order.path}/{order.public_id}", owner=order.owner)
+    def _check_status(self, order: Submission) -> None:
+        reply = self._web.call(self._random, "GET", f"{order.path}/{order.public_id}", owner=order.owner)
         if reply is None or reply.status != 200:
             return
         shown = json.loads(reply.body)
-        counts, total = _shown_counts(order, shown)
+        counts, total = _reported_counts(order, shown)
         told = f"{order.dialect} {order.public_id}: shows {counts} of {total}"
-        self._findings.look(
+        self._findings.record(
             ADD_UP, *([told] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else [])
         )
         if order.dialect == "relay":
             self._compare_items(order, shown)
 
-    def _compare_items(self, order: Order, shown: dict[str, Any]) -> None:
+    def _compare_items(self, order: Submission, shown: dict[str, Any]) -> None:
         seen = self._shown.setdefault(order.row_id, {})
         now = {item["idx"]: item["state"] for item in shown["items"]}
         if sorted(now) != list(range(len(order.hashes))):
-            self._findings.look(ADD_UP, f"{order.public_id}: shows items {sorted(now)}")
+            self._findings.record(ADD_UP, f"{order.public_id}: shows items {sorted(now)}")
         counted = Counter(now.values())
         told = f"{order.public_id}: shows {shown['counts']} beside items that are {dict(counted)}"
-        self._findings.look(ONE_INSTANT, *([told] if shown["counts"] != counted else []))
+        self._findings.record(ONE_INSTANT, *([told] if shown["counts"] != counted else []))
         changed = [
             f"{order.public_id}[{idx}]: {was} became {now.get(idx)}"
             for idx, was in seen.items()
             if now.get(idx) != was
         ]
-        self._findings.look(ONCE_FINAL, *changed)
+        self._findings.record(ONCE_FINAL, *changed)
         seen.update((idx, state) for idx, state in now.items() if state not in ("available", "running"))
 
 
-def _shown_counts(order: Order, shown: dict[str, Any]) -> tuple[dict[str, int], int]:
+def _reported_counts(order: Submission, shown: dict[str, Any]) -> tuple[dict[str, int], int]:
     """In Relay's the items are counted besides; in chat's, OpenAI's own three are left out."""
     if order.dialect == "relay":
         return shown["counts"], shown["TotalItems"]

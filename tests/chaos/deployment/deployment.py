@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from relaybatch.quickstart import procfile
-from relaybatch.quickstart.demo.commands import output_of
+from relaybatch.quickstart.demo.commands import run_step
 from relaybatch.quickstart.errors import QuickstartError
 from relaybatch.quickstart.servers.processes import free_port
 from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
@@ -29,10 +29,10 @@ from tests.chaos.deployment.upstream import Upstream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from relaybatch.quickstart.shutdown import Interruption
+    from relaybatch.quickstart.shutdown import Shutdown
 
 ROOT = Path(__file__).resolve().parents[3]
-OF_A_DEPLOYMENT = (
+DEPLOYMENT_VARIABLES = (
     *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
 )
@@ -41,9 +41,9 @@ LOST_SECONDS = 3
 ITEM_SECONDS = 6
 GRACE_SECONDS = 2
 SLOTS = 8
-EACH_KIND = 2
+PROCESSES_PER_KIND = 2
 READY_SECONDS = 60.0
-OUR_NAME = "chaos"
+SESSION_NAME = "chaos"
 """Of our own database sessions, which are spared when all others are cut."""
 
 
@@ -54,7 +54,7 @@ class Credential:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChaosDeployment:
     home: Path
     servers: Servers
     upstream: Upstream
@@ -73,12 +73,12 @@ class Place:
     def database(self, *, seconds: int = 5) -> psycopg.Connection[tuple[object, ...]]:
         """A session of ours. Raises psycopg's OperationalError while the server is away."""
         return psycopg.connect(
-            self.servers.database_url, application_name=OUR_NAME, autocommit=True, connect_timeout=seconds
+            self.servers.database_url, application_name=SESSION_NAME, autocommit=True, connect_timeout=seconds
         )
 
 
 @contextlib.contextmanager
-def open_place(home: Path, *, seed: int, interruption: Interruption) -> Iterator[Place]:
+def start_deployment(home: Path, *, seed: int, shutdown: Shutdown) -> Iterator[ChaosDeployment]:
     """Everything is up and answers. At the end all processes are gone; the folder stays, see `forget`."""
     with contextlib.ExitStack() as closing:
         servers = closing.enter_context(private_servers(home, durable=True))
@@ -86,24 +86,24 @@ def open_place(home: Path, *, seed: int, interruption: Interruption) -> Iterator
         upstream.start()
         closing.callback(upstream.stop)
         environment = _environment(home, servers)
-        credentials = _prepare(home, upstream, environment, interruption)
-        ports = tuple(free_port() for _ in range(EACH_KIND))
+        credentials = _prepare(home, upstream, environment, shutdown)
+        ports = tuple(free_port() for _ in range(PROCESSES_PER_KIND))
         services = _services(home, environment, ports)
-        place = Place(home, servers, upstream, environment, credentials, services, ports)
+        deployment = ChaosDeployment(home, servers, upstream, environment, credentials, services, ports)
         closing.callback(_end_all, services)
         for service in services:
             service.start()
-        _wait_until_ready(place, interruption)
-        yield place
+        _wait_until_ready(deployment, shutdown)
+        yield deployment
 
 
-def forget(home: Path) -> None:
+def delete_home(home: Path) -> None:
     forget_home(home)
     shutil.rmtree(home, ignore_errors=True)
 
 
 def _environment(home: Path, servers: Servers) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_DEPLOYMENT)}
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(DEPLOYMENT_VARIABLES)}
     return kept | {
         "SECRET_KEY": secrets.token_urlsafe(48),
         "RELAY_MASTER_KEY": base64.b64encode(secrets.token_bytes(32)).decode(),
@@ -120,16 +120,16 @@ def _environment(home: Path, servers: Servers) -> dict[str, str]:
 
 
 def _prepare(
-    home: Path, upstream: Upstream, environment: Mapping[str, str], interruption: Interruption
+    home: Path, upstream: Upstream, environment: Mapping[str, str], shutdown: Shutdown
 ) -> dict[str, Credential]:
     path = home / "catalog.json"
     path.write_text(json.dumps(catalog(upstream.ports)))
-    told = output_of(
+    told = run_step(
         "database",
         [sys.executable, "-m", "tests.chaos.deployment.prepare", str(path), *OWNERS],
         root=ROOT,
         environment=environment,
-        interruption=interruption,
+        shutdown=shutdown,
     )
     return {
         owner: Credential(key["id"], {"Authorization": f"Bearer {key['key']}"})
@@ -163,19 +163,19 @@ def _end_all(services: tuple[Service, ...]) -> None:
         service.end()
 
 
-def _wait_until_ready(place: Place, interruption: Interruption) -> None:
+def _wait_until_ready(deployment: ChaosDeployment, shutdown: Shutdown) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while not (all(map(_answers, place.web_ports)) and workers_seen(place) == EACH_KIND):
-        dead = [service.name for service in place.services if service.died_by_itself]
-        if dead or time.monotonic() > deadline:
+    while not (all(map(_answers, deployment.web_ports)) and count_workers(deployment) == PROCESSES_PER_KIND):
+        exited = [service.name for service in deployment.services if service.has_exited]
+        if exited or time.monotonic() > deadline:
             raise QuickstartError(
-                f"not ready: {', '.join(dead) or 'it takes too long'}, see {place.home}/logs"
+                f"not ready: {', '.join(exited) or 'it takes too long'}, see {deployment.home}/logs"
             )
-        interruption.pause(0.1)
+        shutdown.sleep(0.1)
 
 
-def workers_seen(place: Place) -> int:
-    with place.database() as database:
+def count_workers(deployment: ChaosDeployment) -> int:
+    with deployment.database() as database:
         return len(database.execute("SELECT id FROM batches_worker").fetchall())
 
 

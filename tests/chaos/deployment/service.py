@@ -8,7 +8,7 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -37,8 +37,8 @@ class Service:
         self._command = command
         self._environment = environment
         self._root = root
-        self._process: GuardedProcess | None = None
-        self._leaving: list[GuardedProcess] = []
+        self._process: WatchdogProcess | None = None
+        self._stopping: list[WatchdogProcess] = []
 
     @property
     def pid(self) -> int:
@@ -46,21 +46,21 @@ class Service:
         return self._process.pid if self._process else 0
 
     @property
-    def runs(self) -> bool:
-        return self._process is not None and self._process.alive
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.is_alive
 
     @property
-    def is_leaving(self) -> bool:
+    def is_stopping(self) -> bool:
         """Whether a process that was asked to stop is still there."""
-        self._leaving = [process for process in self._leaving if process.alive]
-        return bool(self._leaving)
+        self._stopping = [process for process in self._stopping if process.is_alive]
+        return bool(self._stopping)
 
     @property
-    def died_by_itself(self) -> bool:
-        return self._process is not None and not self._process.alive
+    def has_exited(self) -> bool:
+        return self._process is not None and not self._process.is_alive
 
     def start(self) -> None:
-        self._process = GuardedProcess(
+        self._process = WatchdogProcess(
             self._command,
             log=self.log,
             stop_steps=STOP_STEPS,
@@ -77,8 +77,8 @@ class Service:
     def terminate(self) -> None:
         """SIGTERM, without waiting."""
         if self._process:
-            self._process.ask_to_stop()
-            self._leaving.append(self._process)
+            self._process.request_stop()
+            self._stopping.append(self._process)
             self._process = None
 
     def freeze(self) -> None:
@@ -91,11 +91,11 @@ class Service:
         """Whatever state it is in, it and its predecessors are gone on return."""
         self.thaw()
         self.terminate()
-        for process in self._leaving:
+        for process in self._stopping:
             process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
         """To the whole group: gunicorn's master and worker, not one of them."""
-        if self._process and self._process.alive:
+        if self._process and self._process.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 HOSTS = ("near", "far")
-WELL: Mapping[str, float] = {"well": 1}
+HEALTHY_PROFILE: Mapping[str, float] = {"well": 1}
 RETRY_AFTERS = ("0", "1", "2", "-1", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "")
 STOP_SECONDS = 10.0
 # Of requests, when the upstream is not at its best.
@@ -39,21 +39,21 @@ class Served:
     body_hash: bytes
     kind: str
     answer: bytes = b""
-    whole: bool = False
+    is_whole: bool = False
 
     @property
-    def usable(self) -> bool:
-        return self.whole and KINDS[self.kind].usable
+    def is_usable(self) -> bool:
+        return self.is_whole and KINDS[self.kind].usable
 
 
 class Upstream:
     """Two hosts on an event loop in a thread of its own. `mood`: kinds of answers with their weights."""
 
     def __init__(self, *, seed: int) -> None:
-        self.mood: Mapping[str, float] = WELL
+        self.profile: Mapping[str, float] = HEALTHY_PROFILE
         self.served: list[Served] = []
         self.ports: dict[str, int] = {}
-        self._chance = random.Random(f"upstream {seed}")
+        self._random = random.Random(f"upstream {seed}")
         self._servers: dict[str, asyncio.Server] = {}
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = asyncio.new_event_loop()
@@ -62,23 +62,23 @@ class Upstream:
     def start(self) -> None:
         self._thread.start()
         for host in HOSTS:
-            self.be_present(host)
+            self.start_host(host)
 
     def stop(self) -> None:
         for host in list(self._servers):
-            self.be_absent(host)
+            self.stop_host(host)
         asyncio.run_coroutine_threadsafe(self._end_tasks(), self._loop).result(STOP_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(STOP_SECONDS)
         self._loop.close()
 
-    def be_present(self, host: str) -> None:
+    def start_host(self, host: str) -> None:
         if host not in self._servers:
             asyncio.run_coroutine_threadsafe(self._listen(host), self._loop).result(STOP_SECONDS)
 
-    def be_absent(self, host: str) -> None:
+    def stop_host(self, host: str) -> None:
         """Nobody listens at its port, and whoever was connected is cut off."""
-        asyncio.run_coroutine_threadsafe(self._leave(host), self._loop).result(STOP_SECONDS)
+        asyncio.run_coroutine_threadsafe(self._close_host(host), self._loop).result(STOP_SECONDS)
 
     async def _listen(self, host: str) -> None:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -88,7 +88,7 @@ class Upstream:
         self.ports[host] = server.sockets[0].getsockname()[1]
         self._servers[host] = server
 
-    async def _leave(self, host: str) -> None:
+    async def _close_host(self, host: str) -> None:
         server = self._servers.pop(host, None)
         if server:
             server.close()
@@ -120,18 +120,18 @@ class Upstream:
         text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         request_line, *lines = text.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        if self.mood is not WELL and self._chance.random() < INTERIM_BEFORE_THE_BODY:
+        if self.profile is not HEALTHY_PROFILE and self._random.random() < INTERIM_BEFORE_THE_BODY:
             await self._write(INTERIM, writer)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        served = self._note(host, headers, body)
+        served = self._record(host, headers, body)
         path = request_line.split(" ")[1]
         await self._pause(served.kind, reader)
         if reader.at_eof():
             return False
         return await self._answer(served, path, writer)
 
-    def _note(self, host: str, headers: Mapping[str, str], body: bytes) -> Served:
-        mood = self.mood
+    def _record(self, host: str, headers: Mapping[str, str], body: bytes) -> Served:
+        mood = self.profile
         served = Served(
             number=len(self.served),
             at=time.monotonic(),
@@ -140,7 +140,7 @@ class Upstream:
             or headers.get("x-api-key", ""),
             item=headers.get("idempotency-key", ""),
             body_hash=hashlib.sha256(body).digest(),
-            kind=self._chance.choices(list(mood), list(mood.values()))[0],
+            kind=self._random.choices(list(mood), list(mood.values()))[0],
         )
         if served.kind == "401" and served.credential != REVOKED_HOST_KEY:
             served.kind = "403"
@@ -149,9 +149,9 @@ class Upstream:
 
     async def _pause(self, kind: str, reader: asyncio.StreamReader) -> None:
         """Ends early when the client hangs up."""
-        seconds = self._chance.uniform(0.01, 0.15)
+        seconds = self._random.uniform(0.01, 0.15)
         if kind == "slow":
-            seconds = self._chance.uniform(0.5, 3.0)
+            seconds = self._random.uniform(0.5, 3.0)
         if kind == "hanging":
             seconds = 3600.0
         end = time.monotonic() + seconds
@@ -174,11 +174,11 @@ class Upstream:
         await self._write(data + kind.behind + (b"" if kind.apart else again), writer)
         if writer.is_closing():
             return False
-        served.answer, served.whole = body, kind.missing <= 0
+        served.answer, served.is_whole = body, kind.missing <= 0
         if again and kind.apart:
             await self._moment(kind)
             await self._write(again, writer)
-        return served.whole
+        return served.is_whole
 
     async def _write(self, data: bytes, writer: asyncio.StreamWriter) -> None:
         writer.write(data)
@@ -186,12 +186,12 @@ class Upstream:
 
     async def _moment(self, kind: Kind) -> None:
         """Shorter than the silence after which a connection serves again."""
-        await asyncio.sleep(self._chance.uniform(0.01, 0.2) if kind.apart else 0)
+        await asyncio.sleep(self._random.uniform(0.01, 0.2) if kind.apart else 0)
 
     def _headers(self, kind: str) -> dict[str, str]:
         if kind == "many headers":
             return {f"X-Debug-{number}": "d" * 200 for number in range(150)}
-        if kind == "429" and (after := self._chance.choice(RETRY_AFTERS)):
+        if kind == "429" and (after := self._random.choice(RETRY_AFTERS)):
             return {"Retry-After": after}
         return {}
 

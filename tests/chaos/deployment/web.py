@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from tests.chaos.checks.findings import Findings
-    from tests.chaos.deployment.deployment import Place
+    from tests.chaos.deployment.deployment import ChaosDeployment
 
 CALL_SECONDS = 5.0
 NO_5XX = "web answers no 5xx but 503"
@@ -27,12 +27,12 @@ class Reply:
     body: bytes = field(repr=False)
 
 
-class Web:
+class WebClient:
     """Both web processes, one chosen at random for each call."""
 
-    def __init__(self, place: Place, findings: Findings) -> None:
+    def __init__(self, deployment: ChaosDeployment, findings: Findings) -> None:
         self.statuses: Counter[str] = Counter()
-        self._place = place
+        self._deployment = deployment
         self._findings = findings
         self._lock = threading.Lock()
 
@@ -47,21 +47,21 @@ class Web:
         headers: Mapping[str, str] | None = None,
     ) -> Reply | None:
         """None: no whole answer came. Whether the call had its effect is then unknown."""
-        port = chance.choice(self._place.web_ports)
-        sent = {**self._place.credentials[owner].headers, **(headers or {})}
+        port = chance.choice(self._deployment.web_ports)
+        sent = {**self._deployment.credentials[owner].headers, **(headers or {})}
         began = time.monotonic()
-        reply = _exchanged(port, method, path, headers=sent, body=body)
+        reply = _send(port, method, path, headers=sent, body=body)
         with self._lock:
             self.statuses[str(reply.status) if reply else "no answer"] += 1
         wrong = reply is not None and reply.status >= 500 and reply.status != 503
         told = f"{method} {path}: {reply.status} {reply.body[:120]!r}" if wrong and reply else ""
-        self._findings.look(
+        self._findings.record(
             NO_5XX, *([f"{told} (after {time.monotonic() - began:.1f} s)"] if told else []), times=bool(reply)
         )
         return reply
 
 
-def _exchanged(
+def _send(
     port: int, method: str, path: str, *, headers: Mapping[str, str], body: bytes | None
 ) -> Reply | None:
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=CALL_SECONDS)) as client:

@@ -22,7 +22,7 @@ from routing.credentials.tokens import (
 from routing.models import InferenceToken, SigningKey, User
 from routing.secrets.encryption import SecretError, decrypt
 from tests.support.rows.catalog import make_catalog
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -230,14 +230,14 @@ def test_rows_are_removed_a_day_after_their_tokens_expired_but_for_each_users_la
 
 @pytest.mark.django_db(transaction=True)
 def test_eight_that_need_the_first_key_at_once_make_one() -> None:
-    signers = all_at_once([current_signer] * 8)
+    signers = run_concurrently([current_signer] * 8)
     assert {signer.kid for signer in signers} == {str(SigningKey.objects.get().kid)}
 
 
 @pytest.mark.django_db(transaction=True)
 def test_rotations_at_once_leave_one_key_that_signs() -> None:
     first = current_signer()
-    all_at_once([functools.partial(rotate_signing_key, now=NOW)] * 8)
+    run_concurrently([functools.partial(rotate_signing_key, now=NOW)] * 8)
     assert SigningKey.objects.filter(retired_at=None).count() == 1
     assert current_signer().kid != first.kid
 

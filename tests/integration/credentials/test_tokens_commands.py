@@ -15,7 +15,7 @@ from routing.secrets.encryption import decrypt, encrypt
 from routing.secrets.reencrypt import find_unreadable_secrets, reencrypt_all
 from tests.support.calls.shell import Shell, shell
 from tests.support.rows.catalog import make_catalog
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -105,7 +105,7 @@ def test_headers_of_hosts_move_to_the_newest_master_key(
 def test_runs_at_once_move_each_secret_once(rows: SimpleNamespace, settings: Settings) -> None:
     current_signer()
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    runs = all_at_once([reencrypt_all] * 8)
+    runs = run_concurrently([reencrypt_all] * 8)
     assert sum(sum(run.counts.values()) for run in runs) == 3
     assert [run.problems for run in runs] == [[]] * 8
     settings.RELAY_MASTER_KEY = NEW

@@ -13,7 +13,7 @@ from batches.models import Batch, BatchItem
 from routing.models import Policy
 from tests.support.calls.collections import CHAT, COLLECTIONS, MESSAGES, stored_requests
 from tests.support.rows.catalog import make_catalog
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -336,7 +336,7 @@ def test_the_same_submission_from_four_threads_at_once_is_one_batch_and_one_answ
     rows = make_catalog("http://127.0.0.1:9")
     key = str(uuid.uuid4())
     calls = [lambda: post(Client(), rows, to, to.body(), Idempotency_Key=key)] * 4
-    answers = {(response.status_code, response.content) for response in all_at_once(calls)}
+    answers = {(response.status_code, response.content) for response in run_concurrently(calls)}
     assert [status for status, _ in answers] == [200]
     assert Batch.objects.count() == 1
 

@@ -28,7 +28,7 @@ from relaybatch.ids import uuid7
 from routing.models import Binding, Model, Policy, RelayKey
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from tests.support.servers.deployment import wait_for_end
 from tests.support.upstream import upstream_responses as answers
 from usage.models import UsageEvent
@@ -68,7 +68,7 @@ def test_eight_threads_that_execute_one_item_make_one_call_and_one_event(
 ) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    all_at_once([functools.partial(execute_item, item.id, in_flight=InFlightItems(uuid7()))] * 8)
+    run_concurrently([functools.partial(execute_item, item.id, in_flight=InFlightItems(uuid7()))] * 8)
     assert len(upstream.requests) == 1
     assert UsageEvent.objects.count() == 1
     batch.refresh_from_db()

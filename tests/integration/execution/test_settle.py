@@ -21,7 +21,7 @@ from routing.upstream.call import Outcome, Target, Tokens
 from routing.upstream.failures import Failure
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from usage.events import draft_event
 from usage.models import UsageEvent, UsageTotal
 from usage.reconcile import compare
@@ -65,7 +65,7 @@ def states(batch: Batch) -> dict[str, int]:
 def test_of_eight_claims_of_one_item_one_wins(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     item_id = BatchItem.objects.get(batch_id=batch.id).id
-    claims = all_at_once([functools.partial(claim_item, item_id, worker_id=uuid7()) for _ in range(8)])
+    claims = run_concurrently([functools.partial(claim_item, item_id, worker_id=uuid7()) for _ in range(8)])
     assert len([claim for claim in claims if claim]) == 1
     item = BatchItem.objects.get(id=item_id)
     assert (item.state, item.claim_no, item.attempt) == ("running", 1, 1)
@@ -75,7 +75,7 @@ def test_the_last_items_settled_at_the_same_moment_end_the_batch_once(catalog: S
     for _ in range(20):
         batch = submit(catalog, *[chat_body()] * 4)
         claims = claims_of(batch)
-        settled = all_at_once([functools.partial(settle, claim, completed(claim)) for claim in claims])
+        settled = run_concurrently([functools.partial(settle, claim, completed(claim)) for claim in claims])
         batch.refresh_from_db()
         assert settled == [True] * 4
         assert batch.ended_at is not None
@@ -152,7 +152,7 @@ def test_late_usage_and_the_removal_of_its_batch_at_once_leave_no_total(catalog:
             Cleanup().run,
             functools.partial(settle, claim, completed(claim)),
         ]
-        all_at_once(both)
+        run_concurrently(both)
     assert UsageEvent.objects.filter(late=True).count() == 10
     assert not UsageTotal.objects.filter(scope__startswith="batch:").exists()
 
@@ -278,7 +278,7 @@ def test_a_cancel_at_the_moment_of_the_last_settle_leaves_every_item_in_one_fina
             functools.partial(settle, claim, retry),
             functools.partial(cancel_batch, batch),
         ]
-        all_at_once(calls)
+        run_concurrently(calls)
         batch.refresh_from_db()
         assert batch.ended_at is not None
         assert batch.final_counts == {"cancelled": 2}

@@ -24,7 +24,7 @@ from tests.support.calls.admissions import (
     throttled,
 )
 from tests.support.rows.gate_state import gate_keys
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ def test_round_robin_takes_turns() -> None:
 @pytest.mark.parametrize("selection", ["round-robin", "least-recently-used"])
 def test_of_many_calls_at_once_every_key_gets_as_many_to_within_one(selection: str) -> None:
     gate = Gate(keys=THREE, selection=selection, now_ms=0)
-    counts = Counter(all_at_once([gate.call] * 40))
+    counts = Counter(run_concurrently([gate.call] * 40))
     assert sorted(counts.values()) == [13, 13, 14]
 
 
@@ -156,7 +156,7 @@ def test_half_open_admits_exactly_one_of_many_calls_at_once() -> None:
         except AdmissionDenied:
             return None
 
-    probes = [entered for entered in all_at_once([enter] * 40) if entered]
+    probes = [entered for entered in run_concurrently([enter] * 40) if entered]
     assert len(probes) == 1
     assert gate.wait_seconds() == 0.5
     gate.advance(20)

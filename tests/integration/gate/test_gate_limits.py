@@ -14,7 +14,7 @@ from routing.gate.redis import PREFIX, client
 from routing.upstream.call import Tokens
 from tests.support.calls.admissions import ERROR, START_MS, Gate, rule
 from tests.support.rows.gate_state import gate_keys
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 STRATEGIES = ("fixed-window", "sliding-window", "token-bucket")
 pytestmark = pytest.mark.django_db  # `all_at_once` gives each thread a connection
@@ -32,7 +32,7 @@ def passed(gate: Gate, calls: int) -> int:
 def test_of_200_calls_at_the_same_moment_exactly_as_many_pass_as_the_limit_says(strategy: str) -> None:
     gate = requests(20, strategy, window=3600)
     gate.now_ms = 0
-    assert sum(all_at_once([gate.passes] * 40) + [gate.passes() for _ in range(160)]) == 20
+    assert sum(run_concurrently([gate.passes] * 40) + [gate.passes() for _ in range(160)]) == 20
 
 
 def test_a_fixed_window_begins_anew_with_each_multiple_of_its_length() -> None:
@@ -246,7 +246,7 @@ def test_200_calls_at_once_take_no_place_twice() -> None:
             return False
         return True
 
-    assert sum(all_at_once([enter_and_stay] * 40)) == 5
+    assert sum(run_concurrently([enter_and_stay] * 40)) == 5
 
 
 def test_a_place_comes_back_when_its_process_is_gone() -> None:
@@ -353,7 +353,7 @@ def test_nothing_is_kept_for_ever() -> None:
 def test_many_threads_that_charge_lose_no_tokens(strategy: str) -> None:
     gate = Gate(rules=(rule("tokens", 40, 3600, strategy),))
     running = [gate.acquire() for _ in range(40)]
-    all_at_once([functools.partial(entered.release, tokens=Tokens(1, 0)) for entered in running])
+    run_concurrently([functools.partial(entered.release, tokens=Tokens(1, 0)) for entered in running])
     assert not gate.passes()
 
 

@@ -18,7 +18,14 @@ from routing.gate import redis as gate_redis
 from routing.gate.liveness import liveness
 from routing.gate.redis import RedisUnavailable
 from tests.support.calls.admissions import ERROR, Gate, rule
-from tests.support.proxies.redis_proxy import ERRORS, MAXCLIENTS, READONLY, WRITES, WRONG, RedisProxy
+from tests.support.proxies.redis_proxy import (
+    ERROR_REPLIES,
+    INVALID_REPLIES,
+    MAXCLIENTS,
+    READONLY,
+    WRITES,
+    RedisProxy,
+)
 from tests.support.rows.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -27,7 +34,7 @@ if TYPE_CHECKING:
     from django.test import Client
     from pytest_django import Settings
 
-ANSWERS = ERRORS | WRONG
+ANSWERS = ERROR_REPLIES | INVALID_REPLIES
 each_answer = pytest.mark.parametrize("reply", ANSWERS.values(), ids=ANSWERS)
 
 
@@ -133,6 +140,6 @@ def test_a_sign_of_life_is_given_again_when_redis_takes_it(proxy: RedisProxy, re
 def test_it_is_not_ready(proxy: RedisProxy, client: Client, reply: bytes) -> None:
     proxy.answer(reply, commands=WRITES)
     response = client.get("/readyz")
-    word = "answers wrongly" if reply in WRONG.values() else "answers with an error"
+    word = "answers wrongly" if reply in INVALID_REPLIES.values() else "answers with an error"
     word = "does not answer" if reply == MAXCLIENTS else word
     assert (response.status_code, json.loads(response.content)["checks"]["redis"]) == (503, word)

@@ -24,7 +24,7 @@ from relaybatch.ids import uuid7
 from routing.models import Policy, ServiceAccount
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -90,7 +90,7 @@ def test_publishers_of_one_owner_at_the_same_moment_keep_to_the_window(
     batch = submit_and_publish(catalog, 100)
     broker.flushdb()
     BatchItem.objects.update(published_at=None)
-    all_at_once([functools.partial(publish_due, batch.owner_id)] * 8)
+    run_concurrently([functools.partial(publish_due, batch.owner_id)] * 8)
     assert queue_length() == SMALLEST_WINDOW
 
 

@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.processes import command_line, process_runs
+from relaybatch.quickstart.servers.processes import command_line, is_process_running
 from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def test_both_servers_answer_and_are_gone_afterwards(home: Path) -> None:
         with redis.Redis.from_url(servers.redis_url) as client:
             assert client.ping()
         pids = (servers.postgres.pid, servers.redis.pid)
-    assert not any(process_runs(pid) for pid in pids)
+    assert not any(is_process_running(pid) for pid in pids)
     with pytest.raises(psycopg.OperationalError):
         answers(servers.database_url)
 
@@ -146,7 +146,7 @@ def test_a_killed_holder_leaves_no_server(home: Path) -> None:
     pids = pids_of(holder)
     holder.kill()
     holder.communicate()
-    wait_until(lambda: not any(process_runs(pid) for pid in pids), seconds=5)
+    wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
 def test_a_holder_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
@@ -154,7 +154,7 @@ def test_a_holder_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> 
     pids = pids_of(holder)
     holder.send_signal(signal.SIGTERM)
     holder.communicate()
-    wait_until(lambda: not any(process_runs(pid) for pid in pids), seconds=5)
+    wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
 def test_a_second_holder_of_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
@@ -186,7 +186,7 @@ def test_a_live_server_left_on_the_data_is_ended_first(home: Path) -> None:
     left = first.pid
     try:
         second.start()
-        assert not process_runs(left)
+        assert not is_process_running(left)
         assert answers(second.url)
     finally:
         second.stop()

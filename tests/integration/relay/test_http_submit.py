@@ -15,7 +15,7 @@ from batches.payloads import open_store
 from routing.models import Policy
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 
 if TYPE_CHECKING:
     from types import SimpleNamespace
@@ -312,7 +312,7 @@ def test_the_same_submission_from_eight_threads_at_once_is_one_batch_and_one_ans
     rows = make_catalog("http://127.0.0.1:9")
     key = str(uuid.uuid4())
     calls = [lambda: post(Client(), rows, relay_body(), Idempotency_Key=key)] * 8
-    answers = {(response.status_code, response.content) for response in all_at_once(calls)}
+    answers = {(response.status_code, response.content) for response in run_concurrently(calls)}
     assert len(answers) == 1
     assert next(iter(answers))[0] == 202
     assert Batch.objects.count() == 1

@@ -13,11 +13,11 @@ from django.test import AsyncClient
 
 from batches.models import Batch
 from batches.payloads import open_store
-from relaybatch.http.request_body import largest_sent_bytes
+from relaybatch.http.request_body import max_sent_bytes
 from tests.support.rows.item_outcomes import complete
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers import asgi
-from tests.support.servers.asgi import MOST_PARTS, Exchange, Watched
+from tests.support.servers.asgi import MAX_PARTS, AsgiRequest, WatchedStream
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
@@ -31,9 +31,9 @@ PIECE = bytes(1 << 18)
 
 
 @pytest.fixture
-def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Watched:
+def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> WatchedStream:
     settings.ROOT_URLCONF = "tests.support.servers.asgi"
-    fresh = Watched()
+    fresh = WatchedStream()
     monkeypatch.setattr(asgi, "watched", fresh)
     return fresh
 
@@ -42,7 +42,7 @@ def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> Watched:
 def low_limits(settings: Settings) -> int:
     """A selection's is the largest then; compressed, somewhat more may travel."""
     settings.RELAY_MAX_REQUEST_BYTES = settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = 1 << 20
-    return largest_sent_bytes()
+    return max_sent_bytes()
 
 
 def test_a_submission_under_asgi_is_accepted_and_can_be_read(rows: SimpleNamespace) -> None:
@@ -55,14 +55,14 @@ def test_a_submission_under_asgi_is_accepted_and_can_be_read(rows: SimpleNamespa
 
 
 def test_a_submission_in_pieces_is_accepted(rows: SimpleNamespace) -> None:
-    created = Exchange("/v1/batches", "POST", rows.headers, [BODY[:7], BODY[7:]]).run()
+    created = AsgiRequest("/v1/batches", "POST", rows.headers, [BODY[:7], BODY[7:]]).run()
     assert (created.status, created.json["total_items"]) == (202, 1)
 
 
-def test_a_part_is_sent_before_the_next_one_is_made(watched: Watched) -> None:
+def test_a_part_is_sent_before_the_next_one_is_made(watched: WatchedStream) -> None:
     made_when_sent: list[int] = []
-    answer = Exchange("/stream", on_part=lambda _: made_when_sent.append(watched.made)).run()
-    assert made_when_sent == list(range(1, MOST_PARTS + 1))
+    answer = AsgiRequest("/stream", on_part=lambda _: made_when_sent.append(watched.made)).run()
+    assert made_when_sent == list(range(1, MAX_PARTS + 1))
     assert set(answer.parts) == {answer.answer_headers["request-id"].encode()}
 
 
@@ -71,7 +71,7 @@ def test_results_are_made_as_the_client_takes_them(rows: SimpleNamespace) -> Non
     for idx in range(12):
         complete(batch, idx, b'{"t":"' + b"x" * 1_000_000 + b'"}')
     # What goes away with the first part was not read ahead.
-    answer = Exchange(
+    answer = AsgiRequest(
         f"/v1/batches/{batch.id}/results?include=error_code",
         headers=rows.headers,
         on_part=lambda _: open_store().discard(batch.id),
@@ -88,23 +88,23 @@ def test_results_are_made_as_the_client_takes_them(rows: SimpleNamespace) -> Non
 def test_every_stream_is_one_that_django_need_not_make_whole(
     rows: SimpleNamespace, path: str, beginning: bytes
 ) -> None:
-    answer = Exchange(path, headers=rows.headers).run()  # Django warns, and warnings are errors
+    answer = AsgiRequest(path, headers=rows.headers).run()  # Django warns, and warnings are errors
     assert answer.status == 200
     assert answer.content.startswith(beginning)
 
 
-def test_a_client_that_leaves_while_a_part_is_sent_closes_the_stream(watched: Watched) -> None:
-    Exchange("/stream", on_part=lambda _: watched.made < 3).run()
+def test_a_client_that_leaves_while_a_part_is_sent_closes_the_stream(watched: WatchedStream) -> None:
+    AsgiRequest("/stream", on_part=lambda _: watched.made < 3).run()
     assert watched.closed
     assert watched.made == 3
 
 
-def test_a_client_that_leaves_while_a_part_is_made_closes_the_stream(watched: Watched) -> None:
-    exchange = Exchange("/stream")
-    watched.on_made = lambda made: exchange.leave() if made == 3 else None
+def test_a_client_that_leaves_while_a_part_is_made_closes_the_stream(watched: WatchedStream) -> None:
+    exchange = AsgiRequest("/stream")
+    watched.on_made = lambda made: exchange.disconnect() if made == 3 else None
     exchange.run()
     assert watched.closed
-    assert 3 <= watched.made < MOST_PARTS
+    assert 3 <= watched.made < MAX_PARTS
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_a_body_of_three_limits_is_refused_by_us_and_never_spooled_whole(
 ) -> None:
     pieces = 3 * low_limits // len(PIECE) + 1
     length = {"Content-Length": str(pieces * len(PIECE))} if announced else {}
-    answer = Exchange(path, "POST", rows.headers | length, [PIECE] * pieces).run()
+    answer = AsgiRequest(path, "POST", rows.headers | length, [PIECE] * pieces).run()
     assert (answer.status, answer.json["error"]["type"]) == (status, kind)
     assert answer.answer_headers["request-id"].startswith("req_")
     assert answer.spooled_bytes == low_limits + 1
@@ -131,7 +131,7 @@ def test_a_body_of_two_limits_is_taken_to_its_end_before_it_is_refused(
     rows: SimpleNamespace, low_limits: int
 ) -> None:
     pieces = 2 * low_limits // len(PIECE)
-    answer = Exchange("/v1/batches", "POST", rows.headers, [PIECE] * pieces).run()
+    answer = AsgiRequest("/v1/batches", "POST", rows.headers, [PIECE] * pieces).run()
     assert (answer.status, answer.json["error"]["code"]) == (400, "body_too_large")
     assert answer.taken_bytes == pieces * len(PIECE)
 
@@ -139,7 +139,7 @@ def test_a_body_of_two_limits_is_taken_to_its_end_before_it_is_refused(
 def test_compressed_bytes_without_end_are_refused_as_such(rows: SimpleNamespace, low_limits: int) -> None:
     pieces = [gzip_of_nothing()] * (2 * low_limits // len(gzip_of_nothing()))
     headers = rows.headers | {"Content-Encoding": "gzip"}
-    answer = Exchange(f"/v1/batches/{submit(rows).id}/retry", "POST", headers, pieces).run()
+    answer = AsgiRequest(f"/v1/batches/{submit(rows).id}/retry", "POST", headers, pieces).run()
     assert (answer.status, answer.json["error"]["code"]) == (400, "invalid_encoding")
     assert "far more compressed bytes" in answer.json["error"]["message"]
 
@@ -151,16 +151,16 @@ def gzip_of_nothing() -> bytes:
 
 
 @pytest.mark.parametrize("end", ["whole", "left", "broken"])
-def test_no_connection_and_no_file_is_left_after_a_request(watched: Watched, end: str) -> None:
+def test_no_connection_and_no_file_is_left_after_a_request(watched: WatchedStream, end: str) -> None:
     before = sessions()
     for _ in range(3):
         watched.made = 0
         if end == "broken":
             watched.breaks_at = 2
             with pytest.raises(LookupError):
-                Exchange("/stream").run()
+                AsgiRequest("/stream").run()
         else:
-            Exchange("/stream", on_part=lambda _: end == "whole").run()
+            AsgiRequest("/stream", on_part=lambda _: end == "whole").run()
     wait_until(lambda: sessions() <= before, lambda: f"{sessions() - before} are left")
 
 

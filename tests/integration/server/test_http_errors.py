@@ -42,7 +42,7 @@ def error_of(response: Any) -> dict[str, Any]:
     return error
 
 
-class Refused(errors.ApiError):
+class StatusError(errors.ApiError):
     """Any status, for tables."""
 
     def __init__(self, status: int) -> None:
@@ -61,7 +61,7 @@ class Refused(errors.ApiError):
     ],
 )
 def test_an_error_has_openais_form_on_most_paths(status: int, kind: str) -> None:
-    response = handled(Refused(status))
+    response = handled(StatusError(status))
     assert response.status_code == status
     assert json.loads(response.content) == {
         "error": {"message": "why", "type": kind, "param": "requests[3].model", "code": "word"}
@@ -84,7 +84,7 @@ def test_an_error_has_openais_form_on_most_paths(status: int, kind: str) -> None
     ],
 )
 def test_an_error_has_anthropics_form_under_messages(path: str, status: int, kind: str) -> None:
-    response = handled(Refused(status), path)
+    response = handled(StatusError(status), path)
     assert json.loads(response.content) == {
         "type": "error",
         "error": {"type": kind, "message": "why"},
@@ -96,7 +96,7 @@ def test_an_error_has_anthropics_form_under_messages(path: str, status: int, kin
     ("status", "said"), [(404, True), (409, True), (413, True), (400, False), (429, False)]
 )
 def test_sdks_are_told_not_to_retry_what_will_not_change(status: int, *, said: bool) -> None:
-    assert handled(Refused(status)).get("x-should-retry") == ("false" if said else None)
+    assert handled(StatusError(status)).get("x-should-retry") == ("false" if said else None)
 
 
 @pytest.mark.parametrize(("seconds", "header"), [(0.2, "1"), (5, "5"), (5.1, "6"), (600, "60")])

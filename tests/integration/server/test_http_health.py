@@ -11,11 +11,11 @@ import pytest
 from django.db import connection
 
 from batches.payloads import open_store
-from relaybatch.db.connection import SPARE
+from relaybatch.db.connection import POOL
 from relaybatch.readiness import READINESS
 from tests.support.proxies.database_proxy import DatabaseProxy
 from tests.support.servers.deployment import deployment_environment, wait_until
-from tests.support.servers.few_connections import account_with, sessions_of
+from tests.support.servers.few_connections import count_sessions, limited_account
 from tests.support.servers.web import web_process
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ ALL_OK = {"database": "ok", "migrations": "ok", "redis": "ok", "payload_store": 
 
 
 def ready(client: Client, expected: int) -> dict[str, Any]:
-    READINESS.forget()
+    READINESS.clear_cache()
     response = client.get("/readyz")
     assert response.status_code == expected
     checks: dict[str, Any] = json.loads(response.content)["checks"]
@@ -88,13 +88,13 @@ def new_sessions_read_only() -> Iterator[None]:
     name = connection.ops.quote_name(connection.settings_dict["NAME"])
     with psycopg.connect(deployment_environment()["DATABASE_URL"], autocommit=True) as server:
         server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
-        SPARE.close_all()
+        POOL.close_all()
         try:
             yield
         finally:
             server.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
             connection.close()
-            SPARE.close_all()
+            POOL.close_all()
 
 
 def test_a_migration_that_is_not_applied_is_named(client: Client) -> None:
@@ -134,10 +134,10 @@ def checks_of(web: Web) -> dict[str, Any]:
 
 
 def test_a_look_takes_one_session_and_leaves_none(tmp_path: Path) -> None:
-    with account_with(1) as url, web_process(tmp_path, DATABASE_URL=url) as web:
+    with limited_account(1) as url, web_process(tmp_path, DATABASE_URL=url) as web:
         for _ in range(2):
             wait_until(lambda: checks_of(web) == ALL_OK, web.log)
-            wait_until(lambda: not sessions_of(url), web.log)
+            wait_until(lambda: not count_sessions(url), web.log)
 
 
 def test_of_several_who_ask_at_once_one_looks_and_all_are_answered(
@@ -145,7 +145,7 @@ def test_of_several_who_ask_at_once_one_looks_and_all_are_answered(
 ) -> None:
     """As many as a web process has threads, while the database says nothing: so nobody is done before the last asks."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
-        proxy.be_silent()
+        proxy.stop_responding()
         before = proxy.accepted
         with ThreadPoolExecutor(8) as callers:
             answers = [callers.submit(checks_of, web) for _ in range(8)]
@@ -161,7 +161,7 @@ def test_a_database_that_fell_silent_is_ready_when_another_answers_in_its_place(
     """What was asked of the first is never answered."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
         assert checks_of(web) == ALL_OK
-        proxy.be_silent()
+        proxy.stop_responding()
         wait_until(lambda: checks_of(web)["database"] == "does not answer in time", web.log)
-        proxy.forward_new_ones()
+        proxy.forward_new_connections()
         wait_until(lambda: checks_of(web) == ALL_OK, web.log)

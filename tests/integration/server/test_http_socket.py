@@ -100,14 +100,14 @@ def test_a_client_that_leaves_after_its_upload_has_a_whole_batch(web: Web, rows:
 def test_a_client_that_sends_too_much_sees_the_refusal_and_not_a_broken_pipe(
     web: Web, rows: SimpleNamespace, size: int
 ) -> None:
-    reply = web.exchange(head(rows, f"Content-Length: {size}") + bytes(size))
+    reply = web.send_raw(head(rows, f"Content-Length: {size}") + bytes(size))
     assert (reply.status, code_of(reply.body)) == (400, "body_too_large")
     assert Batch.objects.count() == 0
 
 
 def test_a_client_without_a_credential_sees_its_401_though_it_sends_megabytes(web: Web) -> None:
     size = 8_000_000
-    reply = web.exchange(
+    reply = web.send_raw(
         f"POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {size}\r\n\r\n".encode() + bytes(size)
     )
     assert (reply.status, code_of(reply.body)) == (401, "missing_credential")
@@ -128,7 +128,7 @@ def test_refusing_takes_no_memory_and_a_bomb_stops_at_the_limit(web: Web, rows: 
     for _ in range(3):
         reply = web.call("POST", PATH, headers=headers, body=packed)
         assert (reply.status, code_of(reply.body)) == (400, "body_too_large")
-        web.exchange(head(rows, f"Content-Length: {LIMIT + 1}") + bytes(LIMIT + 1))
+        web.send_raw(head(rows, f"Content-Length: {LIMIT + 1}") + bytes(LIMIT + 1))
     assert resident(web) - before < LIMIT // 2
 
 
@@ -224,7 +224,7 @@ def test_the_log_of_the_process_holds_the_id_of_the_answer_and_no_credential(
 def test_what_the_server_itself_refuses_is_json_that_repeats_nothing(
     web: Web, sent: bytes, status: int
 ) -> None:
-    reply = web.exchange(sent)
+    reply = web.send_raw(sent)
     assert (reply.status, reply.headers["content-type"]) == (status, "application/json")
     assert (reply.json["type"], reply.json["error"]["code"]) == ("error", "bad_request")
     assert reply.headers["request-id"] == reply.headers["x-request-id"] == reply.json["request_id"]

@@ -86,7 +86,7 @@ def test_every_line_of_the_web_process_is_json_and_gunicorns_are_among_them(web:
 
 
 def test_what_gunicorn_refuses_is_told_by_its_kind_and_never_repeated(web: Web) -> None:
-    assert web.exchange(b"GET / HTTP/1.1\r\nAuthori zation: Bearer sk-rb-hidden\r\n\r\n").status == 400
+    assert web.send_raw(b"GET / HTTP/1.1\r\nAuthori zation: Bearer sk-rb-hidden\r\n\r\n").status == 400
     wait_until(lambda: "InvalidHeaderName" in web.log(), web.log)
     (line,) = [line for line in web.log().splitlines() if "InvalidHeaderName" in line]
     assert json.loads(line)["message"] == "Invalid request from ip=127.0.0.1: InvalidHeaderName"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection
 
-from relaybatch.db.connection import SPARE
-from relaybatch.readiness import Strand
+from relaybatch.db.connection import POOL
+from relaybatch.readiness import CheckThread
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from relaybatch.db.connection import Spare
+    from relaybatch.db.connection import IdleConnection
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -43,10 +43,10 @@ def test_what_was_cut_is_lent_to_nobody() -> None:
         goes_on.wait()
         return word
 
-    strand = Strand({"payload_store": hang})
-    answer = strand.ask()["payload_store"]
+    strand = CheckThread({"payload_store": hang})
+    answer = strand.start()["payload_store"]
     asked.wait()
-    strand.cut()
+    strand.abort()
     goes_on.set()
     answer.result()
     assert ask_the_database() == "ok"
@@ -55,16 +55,16 @@ def test_what_was_cut_is_lent_to_nobody() -> None:
 def test_what_has_answered_is_lent_before_its_word_is_heard() -> None:
     """So that the payload store is asked for in the same session. A cut meets nobody who has taken it by then."""
     goes_on = threading.Event()
-    taken: list[Spare | None] = []
+    taken: list[IdleConnection | None] = []
 
     def wait_and_ask() -> str:
         goes_on.wait()
         return ask_the_database()
 
-    strand = Strand({"database": wait_and_ask})
-    answer = strand.ask()["database"]
-    answer.add_done_callback(lambda _: taken.append(SPARE.take(database=connection.settings_dict["NAME"])))
-    answer.add_done_callback(lambda _: strand.cut())
+    strand = CheckThread({"database": wait_and_ask})
+    answer = strand.start()["database"]
+    answer.add_done_callback(lambda _: taken.append(POOL.acquire(database=connection.settings_dict["NAME"])))
+    answer.add_done_callback(lambda _: strand.abort())
     goes_on.set()
     answer.result()
     wait_until(lambda: len(taken) == 1, lambda: "no answer")

@@ -11,10 +11,10 @@ import pytest
 from django.db import OperationalError, connection, transaction
 
 from relaybatch.db import connection as spare_connections
-from relaybatch.db.connection import SPARE, SpareConnections, lend_connection
-from relaybatch.db.postgresql.base import DatabaseWrapper, is_full
+from relaybatch.db.connection import POOL, ConnectionPool, release_connection
+from relaybatch.db.postgresql.base import DatabaseWrapper, is_server_full
 from tests.support.servers.deployment import wait_until
-from tests.support.servers.few_connections import account_with, sessions_of
+from tests.support.servers.few_connections import count_sessions, limited_account
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(spare_connections, "MAX_IDLE_SECONDS", 3600.0)
     monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 0.0)
     yield
-    SPARE.close_all()
+    POOL.close_all()
 
 
 @contextlib.contextmanager
@@ -48,7 +48,7 @@ def threads_of(url: str, count: int) -> Iterator[list[DatabaseWrapper]]:
     finally:
         for wrapper in wrappers:
             wrapper.close()
-        SPARE.close_all()
+        POOL.close_all()
 
 
 def another(wrapper: DatabaseWrapper) -> DatabaseWrapper:
@@ -62,7 +62,7 @@ def server_process(wrapper: DatabaseWrapper) -> int:
 
 
 def test_what_one_thread_lends_the_next_one_takes() -> None:
-    with account_with(2) as url, threads_of(url, 2) as (first, second):
+    with limited_account(2) as url, threads_of(url, 2) as (first, second):
         lent = server_process(first)
         second.close()
         first.lend()
@@ -73,10 +73,10 @@ def test_what_one_thread_lends_the_next_one_takes() -> None:
 def test_nothing_is_lent_within_a_transaction() -> None:
     connection.ensure_connection()
     with transaction.atomic():
-        lend_connection()  # before its first statement, with which the server's begins
+        release_connection()  # before its first statement, with which the server's begins
         assert connection.connection is not None
         before = server_process(connection)  # type: ignore[arg-type]
-        lend_connection()
+        release_connection()
         assert connection.connection is not None
         assert server_process(connection) == before  # type: ignore[arg-type]
 
@@ -90,7 +90,7 @@ def test_nothing_is_held_while_a_client_takes_a_part_of_a_stream(client: Client,
 
 
 def test_one_that_was_cut_between_two_requests_is_not_met_by_the_next() -> None:
-    with account_with(2) as url, threads_of(url, 2) as (first, second):
+    with limited_account(2) as url, threads_of(url, 2) as (first, second):
         cut = server_process(first)
         second.close()
         first.close_if_unusable_or_obsolete()  # as Django does after a request
@@ -100,7 +100,7 @@ def test_one_that_was_cut_between_two_requests_is_not_met_by_the_next() -> None:
 
 
 def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_next() -> None:
-    with account_with(3) as url, threads_of(url, 3) as (first, second, third):
+    with limited_account(3) as url, threads_of(url, 3) as (first, second, third):
         lent = server_process(first)
         second.close()
         first.lend()
@@ -109,12 +109,12 @@ def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_n
 
 
 def test_a_thread_that_is_refused_waits_for_what_another_lends() -> None:
-    with account_with(1) as url, threads_of(url, 1) as (first,):
+    with limited_account(1) as url, threads_of(url, 1) as (first,):
         lent = server_process(first)
         connection.close()  # the process has this one alone
         with ThreadPoolExecutor(1) as thread:
             served = thread.submit(_asked_once, first)
-            wait_until(lambda: SPARE.waiting == 1, lambda: "nobody waits")
+            wait_until(lambda: POOL.waiting == 1, lambda: "nobody waits")
             first.lend()
             assert served.result() == lent
 
@@ -128,7 +128,7 @@ def _asked_once(like: DatabaseWrapper) -> int:
 
 
 def test_a_server_that_stays_full_is_told_as_an_outage() -> None:
-    with account_with(1) as url, threads_of(url, 1) as (first,):
+    with limited_account(1) as url, threads_of(url, 1) as (first,):
         second = another(first)
         with pytest.raises(OperationalError, match="too many connections"):
             second.ensure_connection()
@@ -136,14 +136,14 @@ def test_a_server_that_stays_full_is_told_as_an_outage() -> None:
 
 def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 3600.0)
-    with account_with(4) as url, threads_of(url, 4) as wrappers:
-        own = SpareConnections()
+    with limited_account(4) as url, threads_of(url, 4) as wrappers:
+        own = ConnectionPool()
         for wrapper in wrappers:
-            own.opened(wrapper.connection)
-        own.refused()
+            own.record_opened(wrapper.connection)
+        own.record_server_full()
         for wrapper in wrappers:
-            own.put(wrapper.connection, database="-", checked=True)
-        wait_until(lambda: sessions_of(url) == 2, lambda: f"{sessions_of(url)}")
+            own.release(wrapper.connection, database="-", is_checked=True)
+        wait_until(lambda: count_sessions(url) == 2, lambda: f"{count_sessions(url)}")
         assert not own.may_open()
         own.close_all()
 
@@ -153,16 +153,16 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
 ) -> None:
     monkeypatch.setattr(spare_connections, "MAX_AGE_SECONDS", 0.0)
     monkeypatch.setattr(spare_connections, "YIELD_SECONDS", 3600.0)
-    with account_with(2) as url, threads_of(url, 2) as (first, second):
-        own = SpareConnections()
-        own.opened(first.connection)
-        own.opened(second.connection)
+    with limited_account(2) as url, threads_of(url, 2) as (first, second):
+        own = ConnectionPool()
+        own.record_opened(first.connection)
+        own.record_opened(second.connection)
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(url)
-        own.put(first.connection, database="-", checked=True)
-        wait_until(lambda: sessions_of(url) == 1, lambda: f"{sessions_of(url)}")
+        own.release(first.connection, database="-", is_checked=True)
+        wait_until(lambda: count_sessions(url) == 1, lambda: f"{count_sessions(url)}")
         psycopg.connect(url).close()
-        own.put(second.connection, database="-", checked=True)
+        own.release(second.connection, database="-", is_checked=True)
         assert not own.may_open()
         assert not second.connection.closed
         own.close_all()
@@ -180,11 +180,11 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
     ],
 )
 def test_a_server_without_room_is_known_by_its_words(words: str) -> None:
-    assert is_full(psycopg.OperationalError(f"connection failed: {words}"))
+    assert is_server_full(psycopg.OperationalError(f"connection failed: {words}"))
 
 
 @pytest.mark.parametrize(
     "words", ["Connection refused", 'FATAL:  password authentication failed for user "a"']
 )
 def test_another_refusal_is_not_waited_for(words: str) -> None:
-    assert not is_full(psycopg.OperationalError(f"connection failed: {words}"))
+    assert not is_server_full(psycopg.OperationalError(f"connection failed: {words}"))

@@ -261,7 +261,7 @@ def test_what_comes_on_a_used_connection_before_anything_is_written_costs_the_ca
         assert said(send_words(catalog, "first")) == "first"
         call = call_of(catalog, body=body_with("second"))
         line = NoticingAbortHandle(lambda: end_first_connection(upstream, end))
-        outcome = send(replace(call, line=line))
+        outcome = send(replace(call, abort_handle=line))
 
         assert said(outcome) == "second"
         assert (outcome.keys_tried, len(upstream.requests)) == (1, 2)

@@ -24,7 +24,7 @@ from tests.support.rows.catalog import make_catalog
 from tests.support.rows.gate_state import gate_keys
 from tests.support.rows.rate_limits import limit_host_key, limit_policy, select_keys
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from tests.support.upstream import upstream_responses as answers
 from usage.models import UsageEvent
 
@@ -159,7 +159,7 @@ def test_a_call_waits_a_moment_for_a_place(
         "routing.upstream.send.CONCURRENCY_WAIT_SECONDS", 10.0
     )  # however slow this machine is
     limit_policy(catalog, ("concurrency", 1, None, ""))
-    outcomes = all_at_once([lambda: send(call_of(catalog))] * 2)
+    outcomes = run_concurrently([lambda: send(call_of(catalog))] * 2)
     assert [outcome.failure for outcome in outcomes] == [None, None]
 
 
@@ -336,6 +336,6 @@ def test_a_cut_ends_the_wait_for_another_calls_end_and_is_no_spent_limit(
         finally:
             running.abort_handle.abort("cancelled")
 
-    _, outcome = all_at_once([lambda: send(running), once_the_other_runs])
+    _, outcome = run_concurrently([lambda: send(running), once_the_other_runs])
     assert outcome.failure is not None
     assert (outcome.failure.code, outcome.postponement) == ("cancelled", None)

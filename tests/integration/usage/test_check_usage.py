@@ -12,7 +12,7 @@ from django.db.models import F
 
 from tests.support.calls.shell import Shell, shell
 from tests.support.rows.usage_rows import draft
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from usage.ledger import record, record_many
 from usage.models import UsageEvent, UsageTotal
 from usage.reconcile import compare, repair
@@ -131,7 +131,7 @@ def test_repairs_lose_nothing_that_workers_add_meanwhile() -> None:
     settling: list[Callable[[], None]] = [
         functools.partial(settle_many, first) for first in range(100, 700, 100)
     ]
-    all_at_once([*settling, repair_often])
+    run_concurrently([*settling, repair_often])
     assert compare().differences == ()
     assert batch_totals([BATCH])[BATCH].cost_nanos == 241 * COST
 
@@ -141,7 +141,7 @@ def test_repairs_at_the_same_moment_correct_once() -> None:
     record_many([draft(batch_id=BATCH, project_id=PROJECT, item_idx=idx) for idx in range(500)])
     for _ in range(10):
         UsageTotal.objects.update(cost_nanos=F("cost_nanos") - 7)
-        all_at_once([repair] * 4)
+        run_concurrently([repair] * 4)
         assert compare().differences == ()
 
 

@@ -23,7 +23,7 @@ from tests.support.calls.usage_calls import UNROUTED_OUTCOME
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.rows.usage_rows import draft, refused, unreadable
-from tests.support.run.races import all_at_once
+from tests.support.run.races import run_concurrently
 from tests.support.upstream import upstream_responses as answers
 from usage.included_usage import MONTH_TOTALS_SQL, MonthUsage, allowance_failure, current_month_usage
 from usage.ledger import record
@@ -164,7 +164,7 @@ def test_what_is_in_flight_finishes_and_may_overshoot(
         return answers.usable()
 
     upstream.handler = answer_when_both_are_out
-    all_at_once(runs_of(submit(catalog, chat_body(), chat_body())))
+    run_concurrently(runs_of(submit(catalog, chat_body(), chat_body())))
     assert numbers(client, catalog.headers) == (1, 2 * COST, 0)
     assert codes(submit(catalog)) == [SPENT]
     assert len(upstream.requests) == 2
@@ -173,7 +173,7 @@ def test_what_is_in_flight_finishes_and_may_overshoot(
 def test_eight_threads_add_up_exactly(client: Client, catalog: SimpleNamespace) -> None:
     allow(catalog, 100 * COST)
     runs = runs_of(submit(catalog, *[chat_body()] * 40))
-    all_at_once([functools.partial(run_all, runs[thread::8]) for thread in range(8)])
+    run_concurrently([functools.partial(run_all, runs[thread::8]) for thread in range(8)])
     assert numbers(client, catalog.headers) == (100 * COST, 40 * COST, 60 * COST)
 
 

@@ -36,7 +36,7 @@ class DatabaseProxy:
         self.held = 0
         self._gates: list[threading.Event] = []
         self._gate = self._open_gate()
-        self._over = False
+        self._is_closed = False
         self._pairs: list[tuple[socket.socket, socket.socket]] = []
         self._threads: list[threading.Thread] = []
 
@@ -45,17 +45,17 @@ class DatabaseProxy:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.be_away()
-        self._over = True
+        self.go_down()
+        self._is_closed = True
         for gate in self._gates:
             gate.set()
         for thread in self._threads:
             thread.join()
 
-    def be_silent(self) -> None:
+    def stop_responding(self) -> None:
         self._gate.clear()
 
-    def be_away(self) -> None:
+    def go_down(self) -> None:
         for sock in [self._listener, *(end for pair in self._pairs for end in pair)]:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -69,7 +69,7 @@ class DatabaseProxy:
             self._listener = self._listening(port=self._port)
             self._start(self._accept, self._listener)
 
-    def forward_new_ones(self) -> None:
+    def forward_new_connections(self) -> None:
         self._gate = self._open_gate()
 
     def _open_gate(self) -> threading.Event:
@@ -102,7 +102,7 @@ class DatabaseProxy:
             while piece := source.recv(STEP_BYTES):
                 self.held += not gate.is_set()
                 gate.wait()
-                if self._over:
+                if self._is_closed:
                     return
                 sink.sendall(piece)
         for end in (source, sink):

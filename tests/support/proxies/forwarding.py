@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def forwarded(*, port: int) -> Iterator[int]:
+def forward_ipv6_port(*, port: int) -> Iterator[int]:
     """The port of [::1] that leads to this one of 127.0.0.1."""
     listener = socket.create_server(("::1", 0), family=socket.AF_INET6, backlog=128)
     with _forwarding(listener, port=port):
@@ -21,7 +21,7 @@ def forwarded(*, port: int) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def forwarded_socket(path: Path, *, port: int) -> Iterator[None]:
+def forward_unix_socket(path: Path, *, port: int) -> Iterator[None]:
     """A unix socket that leads to this port of 127.0.0.1."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))

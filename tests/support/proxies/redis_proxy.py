@@ -36,10 +36,10 @@ MASTERDOWN = b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data
 MAXCLIENTS = b"-ERR max number of clients reached\r\n"
 UNBLOCKED = b"-UNBLOCKED force unblock from blocking operation, instance state changed\r\n"
 UNKNOWN = b"-ERR nobody knows this one\r\n"
-ERRORS = {
+ERROR_REPLIES = {
     name: reply for name, reply in sorted(globals().items()) if isinstance(reply, bytes) and name.isupper()
 }
-WRONG = {
+INVALID_REPLIES = {
     "no protocol": b"HTTP/1.1 400 Bad Request\r\n\r\n",
     "no number": b":many\r\n",
     "no length": b"$long\r\n",

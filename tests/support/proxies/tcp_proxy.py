@@ -24,7 +24,7 @@ class TcpProxy:
 
     def __exit__(self, *_: object) -> None:
         for sock in [self._listener, *self._sockets]:
-            _hang_up(sock)
+            _shut_down(sock)
             sock.close()
         for thread in self._threads:
             thread.join()
@@ -57,9 +57,9 @@ class TcpProxy:
     def _run(self, pump: object, source: socket.socket, sink: socket.socket) -> None:
         with contextlib.suppress(OSError, ValueError):
             pump(source, sink)  # type: ignore[operator]
-        _hang_up(sink)
+        _shut_down(sink)
 
 
-def _hang_up(sock: socket.socket) -> None:
+def _shut_down(sock: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sock.shutdown(socket.SHUT_RDWR)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def all_at_once(calls: Sequence[Callable[[], T]]) -> list[T]:
+def run_concurrently(calls: Sequence[Callable[[], T]]) -> list[T]:
     """Runs every call on a thread behind one barrier; their results in order."""
     barrier = threading.Barrier(len(calls))
 

@@ -26,7 +26,7 @@ FIXED = {
     "ALLOWED_HOSTS": "testserver,localhost,127.0.0.1",
     "LOG_FORMAT": "text",
 }
-OF_A_DEPLOYMENT = (
+DEPLOYMENT_VARIABLES = (
     "RELAY_",
     "DATABASE_URL_FILE",
     "REDIS_URL_FILE",
@@ -65,7 +65,7 @@ class RunEnvironment:
         self._closing.callback(shutil.rmtree, home, ignore_errors=True)
         self._closing.callback(forget_home, home)
         self._closing.enter_context(locked_home(home))
-        for name in [name for name in os.environ if name.startswith(OF_A_DEPLOYMENT)]:
+        for name in [name for name in os.environ if name.startswith(DEPLOYMENT_VARIABLES)]:
             del os.environ[name]
         os.environ.update(FIXED, RELAY_BATCH_PAYLOAD_DIR=str(home / "payloads"))
         if not os.environ.get("DATABASE_URL"):

@@ -20,14 +20,14 @@ MADE_BY_MIGRATIONS = {
 }
 
 
-def empty_quickly() -> None:
+def use_fast_truncate() -> None:
     """For all tests of this run."""
-    TransactionTestCase._fixture_teardown = lambda _: _empty()  # type: ignore[attr-defined]
+    TransactionTestCase._fixture_teardown = lambda _: _truncate()  # type: ignore[attr-defined]
 
 
-def _empty() -> None:
+def _truncate() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute(_which_have_rows())
+        cursor.execute(_non_empty_tables_sql())
         filled = [row[0] for row in cursor.fetchall()]
         # In any order, and without a look at who refers to whom: nobody is left. For superusers alone.
         cursor.execute("SET LOCAL session_replication_role = replica")
@@ -36,7 +36,7 @@ def _empty() -> None:
 
 
 @functools.cache
-def _which_have_rows() -> str:
+def _non_empty_tables_sql() -> str:
     tables = [model._meta.db_table for model in apps.get_models(include_auto_created=True)]
     return " UNION ALL ".join(
         f"SELECT '{table}' WHERE EXISTS (SELECT FROM {table})"

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from relaybatch.http.asgi_limits import Message
 
-MOST_PARTS = 100
+MAX_PARTS = 100
 
 
 @dataclass
-class Exchange:
+class AsgiRequest:
     """One request: what the application takes of its body is counted, what it answers is kept.
 
     `on_part` is called with each part of the answer before the application may go on; when it says False, the client
@@ -53,11 +53,11 @@ class Exchange:
     def json(self) -> Any:
         return json.loads(self.content)
 
-    def run(self) -> Exchange:
+    def run(self) -> AsgiRequest:
         asyncio.run(self._run())
         return self
 
-    def leave(self) -> None:
+    def disconnect(self) -> None:
         """From the application's thread."""
         self._loop.call_soon_threadsafe(self._left.set)
 
@@ -116,7 +116,7 @@ def largest_unnamed_file_bytes() -> int:
     return max(sizes)
 
 
-class Watched:
+class WatchedStream:
     """A stream with a counter: each part is the id of the request that it is made under."""
 
     def __init__(self) -> None:
@@ -127,7 +127,7 @@ class Watched:
 
     def parts(self) -> Iterator[bytes]:
         try:
-            while self.made < MOST_PARTS:
+            while self.made < MAX_PARTS:
                 self.made += 1
                 self.on_made(self.made)
                 yield self._part()
@@ -142,7 +142,7 @@ class Watched:
         return log_format.request_id.get().encode()
 
 
-watched = Watched()
+watched = WatchedStream()
 
 
 def stream(request: HttpRequest) -> StreamingHttpResponse:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import requests
 
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Browser:
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
     """With a profile of its own in `folder`; gone when the block ends."""
-    driver = GuardedProcess(
+    driver = WatchdogProcess(
         [str(CHROMEDRIVER), "--port=0"],
         log=folder / "chromedriver.log",
         stop_steps="TERM:5",

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection
 
 from batches.models import Batch, BatchItem, Worker
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ DEADLINE_SECONDS = 40.0
 class Process:
     """One process of the deployment. `stop` is SIGTERM and waits, `kill` is SIGKILL."""
 
-    def __init__(self, guarded: GuardedProcess, name: str) -> None:
+    def __init__(self, guarded: WatchdogProcess, name: str) -> None:
         self._guarded = guarded
         self.name = name
 
@@ -35,8 +35,8 @@ class Process:
         return self._guarded.pid
 
     @property
-    def alive(self) -> bool:
-        return self._guarded.alive
+    def is_alive(self) -> bool:
+        return self._guarded.is_alive
 
     def signal(self, number: signal.Signals) -> None:
         os.kill(self.pid, number)
@@ -85,7 +85,7 @@ class Deployment:
 
     def _start(self, name: str, command: list[str], environment: dict[str, str]) -> Process:
         log = self._folder / f"{name}-{len(self._processes)}.log"
-        guarded = GuardedProcess(
+        guarded = WatchdogProcess(
             command,
             log=log,
             stop_steps="TERM:30",
@@ -97,7 +97,7 @@ class Deployment:
         return process
 
     def _has_row(self, process: Process) -> bool:
-        assert process.alive, process.log()
+        assert process.is_alive, process.log()
         return Worker.objects.filter(pid=process.pid).exists()
 
 

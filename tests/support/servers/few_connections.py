@@ -19,7 +19,7 @@ _MAY = SQL("GRANT pg_read_all_data, pg_write_all_data TO {}")
 
 
 @contextlib.contextmanager
-def account_with(connections: int) -> Iterator[str]:
+def limited_account(connections: int) -> Iterator[str]:
     """Its `DATABASE_URL`. The processes that use it must have ended before."""
     name, password = f"few_{secrets.token_hex(4)}", secrets.token_hex(8)
     role = Identifier(name)
@@ -37,7 +37,7 @@ def account_with(connections: int) -> Iterator[str]:
             cursor.execute(SQL("DROP ROLE {}").format(role))
 
 
-def sessions_of(url: str) -> int:
+def count_sessions(url: str) -> int:
     """Of that account, right now."""
     with connection.cursor() as cursor:
         name = url.split("//")[1].split(":")[0]

@@ -10,7 +10,7 @@ import socket
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from relaybatch.quickstart.servers.watchdog_process import GuardedProcess
+from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 from tests.support.servers.deployment import ROOT, deployment_environment, procfile_command, wait_until
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Reply:
 class Web:
     """`call` is a polite request; `exchange` sends bytes as they are and gives back all that comes."""
 
-    def __init__(self, process: GuardedProcess, port: int) -> None:
+    def __init__(self, process: WatchdogProcess, port: int) -> None:
         self.process = process
         self.port = port
         self.origin = f"http://127.0.0.1:{port}"
@@ -59,7 +59,7 @@ class Web:
         with contextlib.closing(socket.create_connection(("127.0.0.1", self.port), timeout=30)) as client:
             yield client
 
-    def exchange(self, sent: bytes) -> Reply:
+    def send_raw(self, sent: bytes) -> Reply:
         with self.connected() as client:
             client.sendall(sent)
             return read_reply(client)
@@ -82,7 +82,7 @@ def read_reply(client: socket.socket) -> Reply:
 @contextlib.contextmanager
 def web_process(folder: Path, **environment: str) -> Iterator[Web]:
     """By the Procfile's line, with one worker process on a port that the system chose."""
-    process = GuardedProcess(
+    process = WatchdogProcess(
         procfile_command("web"),
         log=folder / "web.log",
         stop_steps="TERM:10",

@@ -21,7 +21,7 @@ def seen(*sent: dict[str, Any], seconds: float = 30) -> tuple[list[dict[str, Any
     """The messages up to the end of the body, and how many the server still has when one more was asked for."""
 
     async def asked() -> list[Any]:
-        body = BoundedBody(receive, limit_bytes=LIMIT, drop_seconds=seconds)
+        body = BoundedBody(receive, limit_bytes=LIMIT, drain_seconds=seconds)
         messages = [await body()]
         while messages[-1].get("more_body"):
             messages.append(await body())

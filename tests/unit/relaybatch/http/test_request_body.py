@@ -8,7 +8,7 @@ import pytest
 from django.test import RequestFactory
 
 from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired, TooLarge
-from relaybatch.http.request_body import Incoming, read_body
+from relaybatch.http.request_body import RequestBody, read_body
 
 LIMIT = 1000
 
@@ -161,17 +161,17 @@ def test_other_encodings_are_named_as_the_fault(name: str) -> None:
 
 def test_the_rest_of_a_refused_body_is_dropped_up_to_a_limit() -> None:
     request = request_with(b"x" * 3_000_000)
-    Incoming.of(request).drop(limit_bytes=1_000_000, seconds=10)
+    RequestBody.of(request).drain(limit_bytes=1_000_000, seconds=10)
     assert 1_000_000 <= request.META["wsgi.input"].taken < 1_300_000
 
 
 def test_dropping_stops_where_the_client_stopped() -> None:
     request = request_with(b"x", CONTENT_LENGTH="100")
-    Incoming.of(request).drop(limit_bytes=100, seconds=10)
+    RequestBody.of(request).drain(limit_bytes=100, seconds=10)
     assert request.META["wsgi.input"].taken == 1
 
 
 def test_dropping_takes_no_longer_than_it_is_given() -> None:
     request = request_with(b"x" * 100)
-    Incoming.of(request).drop(limit_bytes=100, seconds=0)
+    RequestBody.of(request).drain(limit_bytes=100, seconds=0)
     assert request.META["wsgi.input"].taken == 0

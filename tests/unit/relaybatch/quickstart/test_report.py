@@ -13,11 +13,11 @@ import yaml
 from relaybatch.quickstart import procfile
 from relaybatch.quickstart.demo import report
 from relaybatch.quickstart.demo.catalog import write_catalog
-from relaybatch.quickstart.demo.demo_secrets import KeptSecrets, keep_relay_key, kept_secrets
+from relaybatch.quickstart.demo.demo_secrets import DemoSecrets, load_secrets, save_relay_key
 from relaybatch.quickstart.demo.environment import demo_environment
 
 ROOT = Path(__file__).resolve().parents[4]
-KEPT = KeptSecrets(secret_key="s", master_key="m", admin_password="p")
+KEPT = DemoSecrets(secret_key="s", master_key="m", admin_password="p")
 
 
 def status(counts: dict[str, int], *, cost_nanos: int | None = 0, **tokens: int) -> dict[str, Any]:
@@ -31,12 +31,12 @@ def test_progress_counts_what_is_final_over_all_batches() -> None:
 
 
 def test_totals_add_up_tokens_and_cost_without_the_parts_of_a_whole() -> None:
-    first = report.Finished(
+    first = report.FinishedBatch(
         name="a.json",
         status=status({"completed": 2}, cost_nanos=1_500_000, input=10, output=5, reasoning=2),
         results=[],
     )
-    second = report.Finished(
+    second = report.FinishedBatch(
         name="b.json", status=status({"completed": 1}, cost_nanos=500_999, cache_read=3), results=[]
     )
     assert [line.split() for line in report.totals([first, second])[1:]] == [
@@ -48,8 +48,8 @@ def test_totals_add_up_tokens_and_cost_without_the_parts_of_a_whole() -> None:
 
 def test_an_unpriced_batch_makes_the_total_unpriced() -> None:
     batches = [
-        report.Finished(name="a", status=status({"completed": 1}, cost_nanos=None), results=[]),
-        report.Finished(name="b", status=status({"completed": 1}, cost_nanos=5), results=[]),
+        report.FinishedBatch(name="a", status=status({"completed": 1}, cost_nanos=None), results=[]),
+        report.FinishedBatch(name="b", status=status({"completed": 1}, cost_nanos=5), results=[]),
     ]
     assert report.totals(batches)[-1].split()[-1] == "unpriced"
 
@@ -79,7 +79,7 @@ def test_a_results_table_shows_tokens_cost_answers_and_errors() -> None:
         {"idx": 1, "state": "discarded", "error": "batch item: upstream status 400"},
     ]
     table = report.results_table(
-        report.Finished(name="a.json", status=status({"completed": 2}), results=results)
+        report.FinishedBatch(name="a.json", status=status({"completed": 2}), results=results)
     )
     assert [line.split() for line in table] == [
         ["a.json"],
@@ -90,7 +90,7 @@ def test_a_results_table_shows_tokens_cost_answers_and_errors() -> None:
 
 
 def test_the_printed_curl_line_survives_a_shell() -> None:
-    lines = report.closing(
+    lines = report.next_steps(
         base_url="http://h", relay_key="sk-rb-x", admin=("admin", "pw"), logs=Path("/logs")
     )
     words = shlex.split(next(line for line in lines if line.startswith("try")))[1:]
@@ -110,7 +110,7 @@ def test_the_procfile_names_three_simple_commands() -> None:
 
 def test_what_is_set_wins_over_what_is_kept(tmp_path: Path) -> None:
     given = {"SECRET_KEY": "mine", "RELAY_MASTER_KEY_FILE": "/a/file", "ALLOWED_HOSTS": "", "PATH": "/bin"}
-    made = demo_environment(given, home=tmp_path, port=8123, kept=KEPT)
+    made = demo_environment(given, home=tmp_path, port=8123, secrets=KEPT)
     assert made["SECRET_KEY"] == "mine"
     assert "RELAY_MASTER_KEY" not in made
     assert made["ALLOWED_HOSTS"] == "127.0.0.1,localhost,[::1]"
@@ -119,9 +119,9 @@ def test_what_is_set_wins_over_what_is_kept(tmp_path: Path) -> None:
 
 
 def test_secrets_are_made_once_and_closed_to_others(tmp_path: Path) -> None:
-    made = kept_secrets(tmp_path)
-    keep_relay_key(tmp_path, relay_key="sk-rb-x")
-    again = kept_secrets(tmp_path)
+    made = load_secrets(tmp_path)
+    save_relay_key(tmp_path, relay_key="sk-rb-x")
+    again = load_secrets(tmp_path)
     assert (again.secret_key, again.master_key, again.relay_key) == (
         made.secret_key,
         made.master_key,

@@ -108,5 +108,5 @@ def test_no_or_no_clear_credential_is_refused(headers: dict[str, str], code: str
 def test_a_refusal_forbids_creating(code: str) -> None:
     check_may_create(CREDENTIAL)
     with pytest.raises(Forbidden) as refused:
-        check_may_create(replace(CREDENTIAL, refusal=code))
+        check_may_create(replace(CREDENTIAL, denial_code=code))
     assert (refused.value.http_status, refused.value.code) == (403, code)
