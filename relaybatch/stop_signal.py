@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 
 logger = logging.getLogger(__name__)
 
-# What process managers are told to wait beyond the grace is a second more (docs/operations.md).
+# What process managers are told to wait beyond the grace is a second more (docs/operating/operations.md).
 EXIT_MARGIN_SECONDS = 4.0
 DAY_SECONDS = 86_400.0
 

@@ -1,6 +1,6 @@
 """Usage whose prompt includes what the cache read and wrote: OpenAI's two forms, and what other vendors make of them.
 
-docs/vendor-usage.md has each vendor's form with its page and what it comes to.
+docs/vendors/vendor-usage.md has each vendor's form with its page and what it comes to.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GRACE_SECONDS = 1
-# What a process manager is told to wait longer than the grace (docs/operations.md).
+# What a process manager is told to wait longer than the grace (docs/operating/operations.md).
 MARGIN_SECONDS = 5
 WAYS: dict[str, Callable[[DatabaseProxy], None]] = {
     "away": DatabaseProxy.go_down,

@@ -31,12 +31,12 @@ def test_every_variable_is_in_the_example_once() -> None:
 
 
 def test_every_variable_is_in_the_operations_page_once() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "operating" / "operations.md").read_text()
     assert Counter(re.findall(r"^\| `([A-Z][A-Z0-9_]*)` \|", page, re.MULTILINE)) == Counter(variables())
 
 
 def test_every_error_code_is_documented_and_no_other() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text()
+    page = (ROOT / "docs" / "api" / "errors.md").read_text()
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE))
     assert documented == error_codes()
 
@@ -84,29 +84,35 @@ def error_codes() -> set[str]:
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, `Failure("…"`, `_failed(…, "…"`, a class's `code = "…"`, `…_CODE = "…"`, states that are codes."""
+    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`, the members of `FailureCode`, codes of calls."""
     for call in calls(path):
         function = ast.unparse(call.func)
         yield from (constant(word.value) for word in call.keywords if word.arg == "code")
         if function == "Failure" and call.args:
             yield constant(call.args[0])
-        elif function == "_failed":
+        elif function in ("_call_failed", "_failed_resolution"):
             yield from [word for word in map(constant, call.args) if CODE.fullmatch(word)][:1]
-        elif function == "close_waiting":
+        elif function == "finish_waiting_items":
             yield ast.unparse(call.args[1]).removeprefix("ItemState.").lower()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and re.fullmatch(r"code|[A-Z]+_CODE", ast.unparse(node.targets[0])):
             yield constant(node.value)
+        if isinstance(node, ast.ClassDef) and node.name == "FailureCode":
+            yield from (constant(member.value) for member in node.body if isinstance(member, ast.Assign))
 
 
 def credential_codes() -> set[str]:
-    """`credential_…` with each fault that a key's state can have."""
+    """`credential_…` with each reason for which a credential can be invalid."""
     tree = ast.parse((ROOT / "routing" / "credentials" / "validity.py").read_text())
-    fault = next(
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "fault"
-    )
-    returns = [part for node in ast.walk(fault) if isinstance(node, ast.Return) for part in ast.walk(node)]
-    return {f"credential_{word}" for word in map(constant, returns) if word}
+    reasons = [
+        constant(part)
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef) and function.name == "invalid_reason"
+        for statement in ast.walk(function)
+        if isinstance(statement, ast.Return)
+        for part in ast.walk(statement)
+    ]
+    return {f"credential_{reason}" for reason in reasons if reason}
 
 
 def constant(node: ast.AST) -> str:

@@ -1,6 +1,7 @@
 """`python -m tests.chaos`, which is `make chaos`: harms a deployment of its own, and checks what is guaranteed.
 
-Touches neither the configured database nor Redis. Exit code 1 when a guarantee did not hold (docs/guarantees.md).
+Touches neither the configured database nor Redis. Exit code 1 when a guarantee did not hold
+(docs/operating/guarantees.md).
 """
 
 from __future__ import annotations

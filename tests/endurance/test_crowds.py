@@ -44,7 +44,8 @@ WEB_THREADS = 8
 CLIENTS = 50
 POLLS = 2
 CROWD = {"PGAPPNAME": "crowd"}
-# docs/operations.md gives the sum: a publisher beside the web's threads, three more threads of a worker, one sweeper.
+# The sum in docs/operating/operations.md: a publisher beside the web's threads, three more threads of a worker, one
+# sweeper.
 MAX_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
 _SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
 
