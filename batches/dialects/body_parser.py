@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeGuard
-
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.json_member import Member, is_present
 from relaybatch.http.json_scan import (
     MAX_DEPTH,
     Text,
@@ -23,8 +22,6 @@ from relaybatch.http.json_scan import (
 MAX_COUNTED_TOKENS = 1_000_000
 # Commas in `requests`, of any depth: up to so many, the list is short enough to be cut without looking.
 MAX_UNCHECKED_COMMAS = 50_000
-
-Member: TypeAlias = Raw | UnsetType
 
 
 class SubmissionBody(msgspec.Struct, frozen=True):
@@ -45,11 +42,6 @@ class SubmissionBody(msgspec.Struct, frozen=True):
         """Only for a member that is there."""
         value: Raw = getattr(self, name)
         return value
-
-
-def is_present(member: Member) -> TypeGuard[Raw]:
-    """Null counts as absent."""
-    return isinstance(member, Raw) and bytes(memoryview(member)[:4]) != b"null"
 
 
 _body_decoder = msgspec.json.Decoder(SubmissionBody)

@@ -9,8 +9,9 @@ from django.conf import settings
 from msgspec import UNSET, Raw
 
 from batches.dialects import CHAT, RELAY
-from batches.dialects.body_parser import Member, is_present, split_requests
+from batches.dialects.body_parser import split_requests
 from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.json_member import Member, is_present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import connection
 
+from batches.models.owner_lock import LOCK_OWNER
 from batches.publishing import broker
 from batches.publishing.broker import BROKER_ERRORS
 from batches.publishing.policy_pauses import CONCURRENCY_LIMITED, DUE, NOT_PAUSED
 from batches.publishing.publisher_thread import PublisherThread
-from batches.submission.owner_quota import LOCK_OWNER
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.pipeline import execute_under_lock
 from routing.failpoints import failpoint

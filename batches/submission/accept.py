@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 
 from batches.models import Batch
+from batches.models.owner_lock import lock_owner
 from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.publishing.publish import request_publish
 from batches.submission.idempotency import Idempotency, store_response
-from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner, lock_owner
+from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
 from batches.submission.resends import KeylessRequest, record_create
 from relaybatch.db.clock import database_now
 from relaybatch.db.outage import DATABASE_UNAVAILABLE

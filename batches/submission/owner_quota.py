@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.db import connection, models
+from django.db import models
 
 from batches.models import Batch, BatchItem, Owner
 from batches.models.item import OPEN
 from relaybatch.http.errors import TooManyRequests
 
-# Not the stronger FOR UPDATE: that would wait for every submission in progress, whose new batch row holds a key-share
-# lock on its owner.
-LOCK_OWNER = "SELECT id FROM batches_owner WHERE id = %s FOR NO KEY UPDATE"
-
 
 def get_or_create_owner(name: str) -> Owner:
     return Owner.objects.get_or_create(name=name)[0]
-
-
-def lock_owner(owner_id: int) -> None:
-    """Until the end of the transaction, nobody else publishes or adds items for this owner."""
-    with connection.cursor() as cursor:
-        cursor.execute(LOCK_OWNER, [owner_id])
 
 
 def check_open_item_quota(owner_id: int, adding: int) -> None:

@@ -11,13 +11,13 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import Member, is_present
 from batches.models import BatchItem, ItemState
 from batches.models.item import FAILED
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
 from batches.submission.accept import accept_batch
 from batches.submission.submission import Submission
 from relaybatch.http.errors import Conflict, InvalidRequest, Unavailable
+from relaybatch.http.json_member import Member, is_present
 from relaybatch.http.json_scan import decode_object, is_too_deep, max_element_count, too_deep
 from routing.credentials.credential import Credential
 
