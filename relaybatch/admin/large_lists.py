@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, ChangeList
 from django.db import connection
 
-from relaybatch.admin.pages import ReadOnlyAdmin
+from relaybatch.admin.model_admin import ReadOnlyAdmin
 from relaybatch.admin.typed import AnyPaginator
 from relaybatch.db.snapshot import one_snapshot
 

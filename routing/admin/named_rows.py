@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import messages
 
-from relaybatch.admin.pages import RelaybatchAdmin
-from relaybatch.admin.references import AutocompleteMixin
+from relaybatch.admin.autocomplete import AutocompleteMixin
+from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyTabularInline
 
 if TYPE_CHECKING:

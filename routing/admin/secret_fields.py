@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from routing.models import HostHeader, HostKey
 
-UNCHANGED_SECRET = "kept"
+UNCHANGED = "kept"
 """What stands for a stored secret where a form is checked: nobody reads the real one."""
 
 SOURCE_HELP_TEXTS = {

@@ -194,11 +194,11 @@ class ChildRowsWithSecret(ChildRows):
     A secret that can no longer be read differs from any. Writing raises SecretError without a master key.
     """
 
-    secret_attribute: str = ""
-    secret_key: str = ""
+    encrypted_attribute: str = ""
+    plain_key: str = ""
 
     def differs(self, row: Any, value: Any) -> bool:
-        desired = {record[self.attributes[0]]: record[self.secret_key] for record in value}
+        desired = {record[self.attributes[0]]: record[self.plain_key] for record in value}
         return ChildRows.differs(self, row, value) or desired != dict(
             map(self._name_and_secret, self._children(row))
         )
@@ -207,7 +207,7 @@ class ChildRowsWithSecret(ChildRows):
         return list(getattr(row, self.attribute).all())
 
     def _name_and_secret(self, child: Any) -> tuple[Any, Any]:
-        sealed = getattr(child, self.secret_attribute)
+        sealed = getattr(child, self.encrypted_attribute)
         name = getattr(child, self.attributes[0])
         try:
             return name, None if sealed is None else decrypt(bytes(sealed)).decode()
@@ -216,8 +216,8 @@ class ChildRowsWithSecret(ChildRows):
 
     def _build_child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
         child = ChildRows._build_child(self, row, record, rows, position=position)
-        secret = record[self.secret_key]
-        setattr(child, self.secret_attribute, None if secret is None else encrypt(secret.encode()))
+        secret = record[self.plain_key]
+        setattr(child, self.encrypted_attribute, None if secret is None else encrypt(secret.encode()))
         return child
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from routing.credentials.relay_keys import enable_key
-from routing.management.switch_command import KeySwitchCommand
+from routing.management.key_switch_command import KeySwitchCommand
 
 if TYPE_CHECKING:
     import uuid

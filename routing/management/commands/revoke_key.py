@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from relaybatch.db.clock import database_now
 from routing.credentials.relay_keys import revoke_key
-from routing.management.switch_command import KeySwitchCommand
+from routing.management.key_switch_command import KeySwitchCommand
 
 if TYPE_CHECKING:
     import uuid

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 
-from relaybatch.admin.references import AutocompleteMixin
+from relaybatch.admin.autocomplete import AutocompleteMixin
 from routing.admin.catalog_forms import CatalogForm
 from routing.admin.named_rows import NamedRowAdmin
 from routing.catalog.validators import nanos

@@ -17,7 +17,7 @@ from django.utils.timesince import timesince
 from batches.admin.confirmed_actions import CANCEL, RETRY, Deed
 from batches.admin.display_names import DisplayNames, find_owner_ids, load_display_names
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
-from batches.admin.item_pages import item_page
+from batches.admin.item_page import item_page
 from batches.admin.progress import format_counts, render_progress, render_state_badge
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id

@@ -13,7 +13,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 
 from relaybatch.admin.filters import TextFilter
-from relaybatch.admin.pages import RelaybatchAdmin
+from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyModelForm
 from routing.admin.key_actions import ACTIONS, ActionForm
 from routing.credentials.relay_keys import SHOWN_PREFIX_LENGTH, RelayKeyError, create_key

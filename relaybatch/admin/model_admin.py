@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import ShowFacets
 from django.utils.text import capfirst
 
-from relaybatch.admin.references import AutocompleteMixin
+from relaybatch.admin.autocomplete import AutocompleteMixin
 from relaybatch.admin.typed import AnyModelAdmin
 
 if TYPE_CHECKING:

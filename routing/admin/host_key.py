@@ -10,7 +10,7 @@ from routing.admin.breakers import BreakersAdmin
 from routing.admin.catalog_forms import CatalogForm
 from routing.admin.secret_fields import (
     SOURCE_HELP_TEXTS,
-    UNCHANGED_SECRET,
+    UNCHANGED,
     SecretField,
     describe_source,
     secret_source,
@@ -43,7 +43,7 @@ class HostKeyForm(CatalogForm):
         return {
             "host": values["host"].name,
             "value_from": secret_source(values),
-            "value": values["secret"] or (UNCHANGED_SECRET if self._keeps_stored(values) else None),
+            "value": values["secret"] or (UNCHANGED if self._keeps_stored(values) else None),
             "rate_limit": rate_limit.name if rate_limit else None,
         }
 

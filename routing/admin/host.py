@@ -12,7 +12,7 @@ from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
 from routing.admin.secret_fields import (
     SOURCE_HELP_TEXTS,
-    UNCHANGED_SECRET,
+    UNCHANGED,
     SecretField,
     describe_source,
     secret_source,
@@ -131,7 +131,7 @@ class HostHeaderForm(AnyModelForm):
     def written(self) -> Any:
         """As the file would say it."""
         values = self.cleaned_data
-        value = UNCHANGED_SECRET if values["kept"] else values["secret"] or None
+        value = UNCHANGED if values["kept"] else values["secret"] or None
         return values["text"] or {"value": value, "value_from": secret_source(values)}
 
     def store(self) -> None:
