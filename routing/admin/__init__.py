@@ -1,5 +1,31 @@
 """Admin pages for callers and the catalog. Importing this package registers them."""
 
-from routing.admin import host, host_key, model, policy, project, relay_key
+from routing.admin import (
+    host,
+    host_key,
+    model,
+    policy,
+    pricing,
+    project,
+    provider,
+    rate_limit,
+    relay_key,
+    service_account,
+    team,
+    user,
+)
 
-__all__ = ["host", "host_key", "model", "policy", "project", "relay_key"]
+__all__ = [
+    "host",
+    "host_key",
+    "model",
+    "policy",
+    "pricing",
+    "project",
+    "provider",
+    "rate_limit",
+    "relay_key",
+    "service_account",
+    "team",
+    "user",
+]

@@ -1,4 +1,4 @@
-"""Pages that say where calls would go unpriced: on the page, and again when it is saved."""
+"""The base class of pages that report unpriced calls: on the page, and as warnings when it is saved."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ class PriceGapAdmin(NamedRowAdmin):
     readonly_fields: ClassVar[Any] = ("unpriced",)
 
     def bindings_of(self, row: Any) -> QuerySet[Binding]:
+        """The bindings whose prices the row is part of."""
         raise NotImplementedError
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:

@@ -121,10 +121,10 @@ def test_items_come_by_the_hundred_and_from_any_index(world: SimpleNamespace) ->
     client, url = owner_client(), f"{BATCHES}{batch.id}/change/"
     first = client.get(url).context["items"]
     assert [item.idx for item in first.items] == list(range(100))
-    assert first.more == "item_state=&from_idx=100"
+    assert first.next_query == "item_state=&from_idx=100"
     last = client.get(url, {"from_idx": "200"}).context["items"]
     assert [item.idx for item in last.items] == list(range(200, 250))
-    assert last.more == ""
+    assert last.next_query == ""
 
 
 def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: SimpleNamespace) -> None:
@@ -166,21 +166,21 @@ def test_selected_batches_are_cancelled_after_a_question(world: SimpleNamespace)
 
 
 @pytest.mark.parametrize(
-    ("deed", "batch", "words"),
+    ("action", "batch", "link"),
     [("cancel", "open_batch", "Cancel this batch"), ("retry", "ended_batch", "Retry failed items")],
 )
-def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, deed: str, batch: str, words: str) -> None:
+def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, action: str, batch: str, link: str) -> None:
     chosen = getattr(world, batch)
-    url = {"cancel": cancel_url, "retry": retry_url}[deed](chosen)
+    url = {"cancel": cancel_url, "retry": retry_url}[action](chosen)
     client = viewer_client()
     assert client.get(url).status_code == 403
     assert client.post(url).status_code == 403
-    by_action = {"action": f"{deed}_selected", "_selected_action": [str(chosen.id)], "confirmed": "yes"}
+    by_action = {"action": f"{action}_selected", "_selected_action": [str(chosen.id)], "confirmed": "yes"}
     client.post(BATCHES, by_action)
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
     assert Batch.objects.count() == 2
-    assert words in page(owner_client(), f"{BATCHES}{chosen.id}/change/")
-    assert words not in page(client, f"{BATCHES}{chosen.id}/change/")
+    assert link in page(owner_client(), f"{BATCHES}{chosen.id}/change/")
+    assert link not in page(client, f"{BATCHES}{chosen.id}/change/")
 
 
 def test_who_may_change_batches_may_cancel_them(world: SimpleNamespace) -> None:
@@ -243,8 +243,9 @@ def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>alert(1)" not in html
     [line] = [record for record in caplog.records if record.name == "audit"]
-    assert line.getMessage() == "owner opened the request, response and upstream error of an item"
-    assert vars(line)["item_id"] == world.items[0].id
+    assert line.getMessage() == "item payload opened"
+    assert (vars(line)["user"], vars(line)["part"]) == ("owner", "all")
+    assert (vars(line)["batch_id"], vars(line)["item_id"]) == (world.items[0].batch_id, world.items[0].id)
     assert UPSTREAM_ERROR in page(client, f"{ITEMS}{world.items[1].id}/payloads/")
 
 
@@ -273,9 +274,8 @@ def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
     assert response.content == body
     assert response.headers["Content-Disposition"].startswith("attachment")
     assert response.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
-    assert [record.getMessage() for record in caplog.records if record.name == "audit"][-1] == (
-        "owner opened the request of an item"
-    )
+    line = [record for record in caplog.records if record.name == "audit"][-1]
+    assert (vars(line)["user"], vars(line)["part"]) == ("owner", "request")
     assert client.get(f"{ITEMS}{item.id}/payloads/response/").status_code == 404
     assert client.get(f"{ITEMS}{item.id}/payloads/other/").status_code == 404
 

@@ -91,7 +91,7 @@ def test_a_key_cannot_have_expired_before_it_is_made(world: SimpleNamespace) -> 
         expires_at_0="2020-01-01",
         expires_at_1="00:00",
     )
-    assert "Expected a time to come" in response.content.decode()
+    assert "Expected a time in the future" in response.content.decode()
 
 
 def test_rotating_shows_the_new_value_once_and_keeps_the_grace(world: SimpleNamespace) -> None:
