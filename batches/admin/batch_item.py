@@ -88,7 +88,7 @@ class BatchItemAdmin(LargeListAdmin):
 
     def payloads(self, request: HttpRequest, item_id: Any) -> HttpResponse:
         """Show the first 64 KiB of request, response and upstream error."""
-        item = self._open_item(request, item_id, "all")
+        item = self._open_item(request, item_id, event="item payloads opened")
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -103,7 +103,7 @@ class BatchItemAdmin(LargeListAdmin):
         """Send a whole payload as an attachment, so that no browser renders it as a page."""
         if part not in PARTS:
             raise Http404
-        item = self._open_item(request, item_id, part)
+        item = self._open_item(request, item_id, event=f"item {part} downloaded")
         try:
             body = read_whole_part(item, part)
         except (PayloadReadError, PayloadStoreUnavailable):
@@ -114,23 +114,15 @@ class BatchItemAdmin(LargeListAdmin):
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(body, content_type="application/json", headers=headers)
 
-    def _open_item(self, request: HttpRequest, item_id: Any, part: str) -> BatchItem:
+    def _open_item(self, request: HttpRequest, item_id: Any, *, event: str) -> BatchItem:
         """Check the permission to read payloads, log the access and return the item, in this order."""
         if not (self.has_view_permission(request) and request.user.has_perm("batches.view_payload")):
             raise PermissionDenied
         item: BatchItem | None = self.get_object(request, str(item_id))
         if item is None:
             raise Http404
-        audit.info(
-            "item payload opened",
-            extra={
-                "user": request.user.get_username(),
-                "part": part,
-                "batch_id": item.batch_id,
-                "item_id": item.id,
-            },
-        )
-
+        user = request.user.get_username()
+        audit.info(event, extra={"user": user, "batch_id": item.batch_id, "item_id": item.id})
         return item
 
     @admin.display(description="item")

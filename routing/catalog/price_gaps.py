@@ -1,6 +1,6 @@
-"""Where calls would go unpriced: what enabled bindings can report, and their price lists have no rate for.
+"""Gaps in the prices: meters that enabled bindings can report and their price lists have no rate for.
 
-Whatever is unpriced counts for no allowance, so that an operator is told of it where prices are declared.
+Unpriced calls count for no allowance, so gaps are reported wherever prices are declared.
 """
 
 from __future__ import annotations
@@ -28,26 +28,25 @@ _REMEDY = "add a rate for each (0 if it costs nothing), or calls that report it 
 
 
 def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
-    """A sentence for each price list and adapter that do not fit, and one for bindings without a price list.
+    """A sentence for each price list and adapter with missing rates, and one for all bindings without a price list.
 
-    Of bindings that are enabled, on a host and of a model and a provider that are. A price list that is disabled, or in
-    another currency than the deployment's, prices nothing, as if there was none. A part needs no rate of its own: its
-    whole's prices it.
+    Only enabled bindings of an enabled host, model and provider count. A price list that is disabled, or in another
+    currency than the deployment's, counts as missing. A part needs no rate of its own: it is priced by its whole's.
     """
-    found = (Binding.objects.all() if bindings is None else bindings).filter(
+    enabled = (Binding.objects.all() if bindings is None else bindings).filter(
         enabled=True, host__enabled=True, model__enabled=True, model__provider__enabled=True
     )
     models: dict[tuple[uuid.UUID | None, str, str], list[str]] = defaultdict(list)
-    for binding in found.select_related("model", "pricing").order_by("model__name", "position"):
+    for binding in enabled.select_related("model", "pricing").order_by("model__name", "position"):
         pricing = binding.pricing if binding.pricing and _is_effective(binding.pricing) else None
         key = (pricing.pk, pricing.name, binding.adapter) if pricing else (None, "", "")
         models[key].append(binding.model.name)
     rates = _meters_with_a_rate({key[0] for key in models} - {None})
     unpriced = models.pop((None, "", ""), [])
     gaps = [
-        _missing_rates_message(name, adapter, lacking, names)
+        _missing_rates_message(name, adapter, missing, names)
         for (pricing_id, name, adapter), names in sorted(models.items(), key=lambda entry: entry[0][1:])
-        if (lacking := _wholes_of(adapter) - rates[pricing_id])
+        if (missing := _wholes_of(adapter) - rates[pricing_id])
     ]
     return gaps + ([_no_pricing_message(unpriced)] if unpriced else [])
 
@@ -62,17 +61,17 @@ def _wholes_of(adapter: str) -> set[str]:
 
 
 def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID | None, set[str]]:
-    """That begins at 0 tokens: a tier above prices only what reaches it."""
-    found: dict[uuid.UUID | None, set[str]] = defaultdict(set)
+    """By price list. Only rates from 0 tokens on count: a higher tier prices only calls that reach it."""
+    meters: dict[uuid.UUID | None, set[str]] = defaultdict(set)
     for pricing_id, meter in Rate.objects.filter(pricing__in=pricing_ids, above_tokens=0).values_list(
         "pricing_id", "meter"
     ):
-        found[pricing_id].add(meter)
-    return found
+        meters[pricing_id].add(meter)
+    return meters
 
 
-def _missing_rates_message(pricing: str, adapter: str, lacking: set[str], models: list[str]) -> str:
-    meters = ", ".join(meter for meter in WHOLES if meter in lacking)
+def _missing_rates_message(pricing: str, adapter: str, missing: set[str], models: list[str]) -> str:
+    meters = ", ".join(meter for meter in WHOLES if meter in missing)
     return (
         f"pricing {format_name(pricing)} has no rate from 0 tokens on for {meters}, which the adapter {adapter} of "
         f"{_format_models(models)} can report: {_REMEDY}"
@@ -89,5 +88,5 @@ def _no_pricing_message(models: list[str]) -> str:
 def _format_models(models: list[str]) -> str:
     names = list(dict.fromkeys(models))
     more = f" and {len(names) - MAX_NAMED_MODELS} more" if len(names) > MAX_NAMED_MODELS else ""
-    word = "model" if len(names) == 1 else "models"
-    return f"{word} {', '.join(format_name(name) for name in names[:MAX_NAMED_MODELS])}{more}"
+    noun = "model" if len(names) == 1 else "models"
+    return f"{noun} {', '.join(format_name(name) for name in names[:MAX_NAMED_MODELS])}{more}"

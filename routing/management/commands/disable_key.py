@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class Command(KeySwitchCommand):
-    help = "Stops a relay key until it is enabled again."
+    help = "Disable a relay key until it is enabled again."
     resulting_state = "disabled"
 
-    def switch(self, identifier: uuid.UUID) -> None:
-        disable_key(key_id=identifier)
+    def switch(self, key_id: uuid.UUID) -> None:
+        disable_key(key_id=key_id)

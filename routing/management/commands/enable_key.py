@@ -10,8 +10,8 @@ if TYPE_CHECKING:
 
 
 class Command(KeySwitchCommand):
-    help = "Lets a disabled relay key work again."
+    help = "Enable a disabled relay key."
     resulting_state = "enabled"
 
-    def switch(self, identifier: uuid.UUID) -> None:
-        enable_key(key_id=identifier)
+    def switch(self, key_id: uuid.UUID) -> None:
+        enable_key(key_id=key_id)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 class Command(KeySwitchCommand):
-    help = "Stops a relay key for good."
+    help = "Revoke a relay key for good."
     resulting_state = "revoked"
 
-    def switch(self, identifier: uuid.UUID) -> None:
-        revoke_key(key_id=identifier, now=database_now())
+    def switch(self, key_id: uuid.UUID) -> None:
+        revoke_key(key_id=key_id, now=database_now())

@@ -243,8 +243,7 @@ def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
     assert "&lt;script&gt;alert(1)" in html
     assert "<script>alert(1)" not in html
     [line] = [record for record in caplog.records if record.name == "audit"]
-    assert line.getMessage() == "item payload opened"
-    assert (vars(line)["user"], vars(line)["part"]) == ("owner", "all")
+    assert (line.getMessage(), vars(line)["user"]) == ("item payloads opened", "owner")
     assert (vars(line)["batch_id"], vars(line)["item_id"]) == (world.items[0].batch_id, world.items[0].id)
     assert UPSTREAM_ERROR in page(client, f"{ITEMS}{world.items[1].id}/payloads/")
 
@@ -275,7 +274,7 @@ def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
     assert response.headers["Content-Disposition"].startswith("attachment")
     assert response.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
     line = [record for record in caplog.records if record.name == "audit"][-1]
-    assert (vars(line)["user"], vars(line)["part"]) == ("owner", "request")
+    assert (line.getMessage(), vars(line)["user"]) == ("item request downloaded", "owner")
     assert client.get(f"{ITEMS}{item.id}/payloads/response/").status_code == 404
     assert client.get(f"{ITEMS}{item.id}/payloads/other/").status_code == 404
 
