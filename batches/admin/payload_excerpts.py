@@ -49,7 +49,6 @@ def build_excerpts(item: BatchItem) -> list[Excerpt]:
 
 def read_whole_part(item: BatchItem, part: str) -> bytes | None:
     """None when the item has no such payload. Raises PayloadReadError, PayloadStoreUnavailable."""
-
     store = open_store()
     if part == "request":
         return store.read_request(item.batch_id, offset=item.request_offset, length=item.request_length)

@@ -28,7 +28,6 @@ _FINAL = _ORDER[:4]
 
 def render_progress(counts: Mapping[str, int], *, total: int) -> SafeString:
     """The bar, with the counts below it."""
-
     return two_lines(render_progress_bar(counts, total=total), format_counts(counts))
 
 

@@ -62,7 +62,6 @@ class WorkerAdmin(LargeListAdmin):
 
 def attach_running_counts(workers: list[Worker]) -> None:
     """Count the running items of all of them in one query."""
-
     items = BatchItem.objects.filter(state=ItemState.RUNNING, worker_id__in=[worker.id for worker in workers])
     counts = dict(items.order_by().values_list("worker_id").annotate(count=Count("*")))
     for worker in workers:

@@ -12,5 +12,4 @@ if TYPE_CHECKING:
 
 def two_lines(first: str, second: str) -> SafeString:
     """Render the second line below the first, in a smaller font."""
-
     return format_html('{}<div class="quiet second">{}</div>', first, second)

@@ -88,7 +88,6 @@ class StatusFilter(ChoiceFilter):
 
 def exact_filter(column: str, title: str, hint: str = "exact name") -> type[TextFilter]:
     """A filter class that compares the column with an exact text."""
-
     return type(
         f"{column.title()}Filter",
         (TextFilter,),

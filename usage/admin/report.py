@@ -30,7 +30,6 @@ class Report:
 
 def build_report(events: UsageEventQuerySet, window: Window) -> Report:
     """`events` must be filtered by the window already."""
-
     points = events.totals_by_interval((), interval=window.interval, limit=MAX_POINTS, durations=False)
     return Report(window=window, figures=_figures(points), charts=_charts(points, window))
 
