@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,6 +13,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from batches.admin.batch_actions import RETRY
 from batches.models import Batch, BatchItem
 from relaybatch.admin.large_lists import MAX_COUNTED_ROWS, LargePaginator
 from routing.credentials.relay_keys import rotate_key
@@ -163,6 +165,35 @@ def test_selected_batches_are_cancelled_after_a_question(world: SimpleNamespace)
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
     assert client.post(BATCHES, chosen | {"confirmed": "yes"}).status_code == 302
     assert Batch.objects.get(id=world.open_batch.id).processing_status == "ended"
+
+
+def test_the_question_names_the_selected_batches_and_sends_them_again(world: SimpleNamespace) -> None:
+    ids = [str(world.open_batch.id), str(world.ended_batch.id)]
+    html = (
+        owner_client().post(BATCHES, {"action": "cancel_selected", "_selected_action": ids}).content.decode()
+    )
+    assert "Cancel 2 batches?" in html
+    assert "3 available" in html
+    assert "1 completed, 1 discarded" in html
+    hidden = set(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', html))
+    assert hidden >= {
+        ("action", "cancel_selected"),
+        *(("_selected_action", batch_id) for batch_id in ids),
+        ("confirmed", "yes"),
+    }
+
+
+def test_only_so_many_batches_are_retried_at_once(world: SimpleNamespace) -> None:
+    batches = [submit(world, chat_body()) for _ in range(RETRY.max_batches + 1)]
+    chosen = {
+        "action": "retry_selected",
+        "_selected_action": [str(batch.id) for batch in batches],
+        "confirmed": "yes",
+    }
+    before = Batch.objects.count()
+    html = owner_client().post(BATCHES, chosen, follow=True).content.decode()
+    assert "Select at most 20 batches." in html
+    assert Batch.objects.count() == before
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,9 @@ def apply(file: Path, text: str, *, prune: bool = False) -> list[str]:
 
 def problems(file: Path, text: str, *, prune: bool = False) -> list[str]:
     file.write_text(text)
-    with pytest.raises(CatalogRejected) as refused:
+    with pytest.raises(CatalogRejected) as rejected:
         apply_catalog(file, prune=prune)
-    return [str(problem) for problem in refused.value.problems]
+    return [str(problem) for problem in rejected.value.problems]
 
 
 def catalog(base_path: str, name: str, upstream_name: str = "") -> str:
@@ -94,7 +94,7 @@ def test_both_can_change_at_once(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "message"),
     [
         ("http://h/a/../b", "expected a path without the segments . and .."),
         ("http://h/%2e%2e", "expected a path without the segments . and .."),
@@ -103,9 +103,9 @@ def test_both_can_change_at_once(file: Path) -> None:
         ("http://h/%", "expected two hexadecimal digits behind each % in the path"),
     ],
 )
-def test_a_base_url_that_must_not_be_sent_is_named(file: Path, url: str, words: str) -> None:
+def test_a_base_url_that_must_not_be_sent_is_named(file: Path, url: str, message: str) -> None:
     assert problems(file, f"hosts: [{{name: h, base_url: '{url}'}}]") == [
-        f"line 1: hosts[0].base_url: {words}"
+        f"line 1: hosts[0].base_url: {message}"
     ]
 
 
@@ -173,7 +173,7 @@ def test_what_is_left_out_has_its_default(file: Path) -> None:
         ("stream_usage: false", "stream_usage: true", "stream_usage"),
     ],
 )
-def test_a_change_is_told_by_its_field_and_no_value(file: Path, old: str, new: str, fields: str) -> None:
+def test_a_change_is_reported_by_its_field_and_no_value(file: Path, old: str, new: str, fields: str) -> None:
     apply(file, HOST)
     assert old in HOST
     assert apply(file, HOST.replace(old, new)) == [f"update host h: {fields}"]
@@ -201,7 +201,7 @@ def test_a_secret_header_cannot_be_stored_without_a_master_key(file: Path, setti
 
 
 @pytest.mark.parametrize(
-    ("headers", "words"),
+    ("headers", "message"),
     [
         ("{Host: planted}", "headers[0]: expected another header: this one is set for each request"),
         ("{a: b, content-length: planted}", "headers[1]: expected another header: this one is set"),
@@ -231,10 +231,10 @@ def test_a_secret_header_cannot_be_stored_without_a_master_key(file: Path, setti
         ("planted", "headers: expected a mapping of names to texts"),
     ],
 )
-def test_a_wrong_header_is_named_and_its_value_is_not(file: Path, headers: str, words: str) -> None:
+def test_a_wrong_header_is_named_and_its_value_is_not(file: Path, headers: str, message: str) -> None:
     found = problems(file, f"hosts: [{{name: h, base_url: 'https://x', headers: {headers}}}]")
     assert all(problem.startswith("line 1: hosts[0].") for problem in found)
-    assert any(words in problem for problem in found)
+    assert any(message in problem for problem in found)
     assert "planted" not in str(found)
 
 
@@ -256,7 +256,7 @@ def test_a_header_that_does_not_authenticate_here_is_the_hosts(file: Path, auth:
 
 
 @pytest.mark.parametrize(
-    ("field", "words"),
+    ("field", "message"),
     [
         ("auth: basic", "auth: expected one of bearer, x-api-key, api-key, none, or {header: name}"),
         ("auth: [bearer]", "auth: expected one of bearer"),
@@ -272,9 +272,9 @@ def test_a_header_that_does_not_authenticate_here_is_the_hosts(file: Path, auth:
         ("stream_usage: maybe", "stream_usage: expected true or false"),
     ],
 )
-def test_a_wrong_query_or_auth_is_named(file: Path, field: str, words: str) -> None:
+def test_a_wrong_query_or_auth_is_named(file: Path, field: str, message: str) -> None:
     (only,) = problems(file, f"hosts: [{{name: h, base_url: 'https://x', {field}}}]")
-    assert only.startswith(f"line 1: hosts[0].{words}")
+    assert only.startswith(f"line 1: hosts[0].{message}")
 
 
 def keyless(auth: str) -> str:
@@ -301,7 +301,7 @@ def test_a_host_cannot_begin_to_authenticate_over_a_key_without_a_value(file: Pa
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
+    ("source", "message"),
     [
         ("{env: A, file: /b}", "host_keys[0].value_from: expected env or file, one of them"),
         ("{}", "host_keys[0].value_from: expected env or file, one of them"),
@@ -313,11 +313,11 @@ def test_a_host_cannot_begin_to_authenticate_over_a_key_without_a_value(file: Pa
         ("{env: Public_Url}", "this one is the deployment's own"),
     ],
 )
-def test_a_place_that_holds_no_upstreams_secret_is_refused(file: Path, source: str, words: str) -> None:
+def test_a_place_that_holds_no_upstreams_secret_is_refused(file: Path, source: str, message: str) -> None:
     text = f"hosts: [{{name: h, base_url: 'https://x'}}]\nhost_keys: [{{name: k, host: h, value_from: {source}}}]"
     first, *_ = problems(file, text)
     assert first.startswith("line 2: ")
-    assert words in first
+    assert message in first
 
 
 def test_a_host_key_moves_between_its_places(file: Path) -> None:
