@@ -1,4 +1,4 @@
-"""`manage.py apply` and what belongs to a host: its base URL, query, headers, way to authenticate, and its keys."""
+"""`manage.py apply` and hosts: base URL, query, headers and `auth`."""
 
 from __future__ import annotations
 
@@ -6,37 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRejected
-from routing.models import Binding, Host, HostHeader, HostKey
+from routing.models import Binding, Host, HostHeader
 from routing.secrets.encryption import decrypt
+from tests.support.calls.catalog_files import apply, file, problems
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_django import Settings
 
+__all__ = ["file"]
 pytestmark = pytest.mark.django_db
 
 PLACE = "which cannot stand for {model}"
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "catalog.yaml"
-
-
-def apply(file: Path, text: str, *, prune: bool = False) -> list[str]:
-    """What changed."""
-    file.write_text(text)
-    return [str(change) for change in apply_catalog(file, prune=prune)]
-
-
-def problems(file: Path, text: str, *, prune: bool = False) -> list[str]:
-    file.write_text(text)
-    with pytest.raises(CatalogRejected) as rejected:
-        apply_catalog(file, prune=prune)
-    return [str(problem) for problem in rejected.value.problems]
 
 
 def catalog(base_path: str, name: str, upstream_name: str = "") -> str:
@@ -275,61 +257,6 @@ def test_a_header_that_does_not_authenticate_here_is_the_hosts(file: Path, auth:
 def test_a_wrong_query_or_auth_is_named(file: Path, field: str, message: str) -> None:
     (only,) = problems(file, f"hosts: [{{name: h, base_url: 'https://x', {field}}}]")
     assert only.startswith(f"line 1: hosts[0].{message}")
-
-
-def keyless(auth: str) -> str:
-    return f"hosts: [{{name: h, base_url: 'https://x', auth: {auth}}}]\nhost_keys: [{{name: k, host: h}}]\n"
-
-
-def test_a_host_that_is_sent_no_key_has_one_without_a_value(file: Path) -> None:
-    assert apply(file, keyless("none")) == ["create host h", "create host_key k"]
-    assert apply(file, keyless("none")) == []
-    assert problems(file, keyless("bearer")) == [
-        "line 2: host_keys[0]: expected value_from or value, one of them: host h is not auth: none"
-    ]
-
-
-def test_a_host_cannot_begin_to_authenticate_over_a_key_without_a_value(file: Path) -> None:
-    apply(file, keyless("none"))
-    host = "hosts: [{name: h, base_url: 'https://x'}]\n"
-    assert problems(file, host) == ["line 1: hosts[0]: host_key k has no value, as auth: none alone allows"]
-    assert problems(file, "host_keys: [{name: l, host: h}, {name: k, host: m}]\n")
-    assert apply(file, host + "host_keys: [{name: k, host: h, value: planted}]") == [
-        "update host h: auth",
-        "update host_key k: value",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("{env: A, file: /b}", "host_keys[0].value_from: expected env or file, one of them"),
-        ("{}", "host_keys[0].value_from: expected env or file, one of them"),
-        ("{file: b}", "host_keys[0].value_from.file: expected the absolute path of a file"),
-        ("{file: /proc/self/environ}", "value_from.file: expected a file of an upstream's key: none under"),
-        ("{file: //proc/self/environ}", "value_from.file: expected a file of an upstream's key: none under"),
-        ("{env: azure_openai_api_key}", "this one is the deployment's own"),
-        ("{env: GOOGLE_API_KEY}", "this one is the deployment's own"),
-        ("{env: Public_Url}", "this one is the deployment's own"),
-    ],
-)
-def test_a_place_that_holds_no_upstreams_secret_is_refused(file: Path, source: str, message: str) -> None:
-    text = f"hosts: [{{name: h, base_url: 'https://x'}}]\nhost_keys: [{{name: k, host: h, value_from: {source}}}]"
-    first, *_ = problems(file, text)
-    assert first.startswith("line 2: ")
-    assert message in first
-
-
-def test_a_host_key_moves_between_its_places(file: Path) -> None:
-    host = "hosts: [{name: h, base_url: 'https://x'}]\nhost_keys: [{name: k, host: h, SOURCE}]"
-    apply(file, host.replace("SOURCE", "value: planted"))
-    in_file = host.replace("SOURCE", "value_from: {file: /run/secrets/x}")
-    assert apply(file, in_file) == ["update host_key k: value_from, value"]
-    assert apply(file, in_file) == []
-    row = HostKey.objects.get()
-    assert (row.env_name, row.file_path, row.secret_encrypted) == ("", "/run/secrets/x", None)
-    apply(file, host.replace("SOURCE", "value_from: {env: A}"))
-    assert HostKey.objects.filter(env_name="A", file_path="").exists()
 
 
 def test_a_host_that_is_pruned_takes_its_headers_along(file: Path) -> None:
