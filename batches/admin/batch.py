@@ -263,7 +263,7 @@ def attach_details(batches: list[Batch]) -> list[Batch]:
 
 
 def details_of(batch: Batch) -> BatchDetails:
-    """Of a batch that went through `attach_details`."""
+    """The details of a batch that `attach_details` has read."""
     details: BatchDetails = vars(batch)["admin_details"]
     return details
 

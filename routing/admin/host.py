@@ -35,7 +35,7 @@ class QueryField(forms.CharField):
     def __init__(self) -> None:
         super().__init__(
             required=False,
-            help_text="One a line: api-version=2024-10-21. Goes behind ? of every call; no place for secrets.",
+            help_text="One a line: api-version=2024-10-21. Sent as the query string of every call. Not for secrets.",
         )
 
     def prepare_value(self, value: Any) -> Any:

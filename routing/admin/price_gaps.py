@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from django.contrib import admin, messages
 
 from routing.admin.named_rows import NamedRowAdmin
-from routing.catalog.price_gaps import price_gaps
+from routing.catalog.price_gaps import find_price_gaps
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -25,10 +25,10 @@ class PriceGapAdmin(NamedRowAdmin):
 
     def save_related(self, request: HttpRequest, form: Any, formsets: Any, change: Any) -> None:
         super().save_related(request, form, formsets, change)
-        for gap in price_gaps(self.bindings_of(form.instance)):
+        for gap in find_price_gaps(self.bindings_of(form.instance)):
             messages.warning(request, gap)
 
     @admin.display(description="left unpriced")
     def unpriced(self, row: Any) -> str:
-        gaps = price_gaps(self.bindings_of(row)) if row.pk else []
+        gaps = find_price_gaps(self.bindings_of(row)) if row.pk else []
         return "\n".join(gaps) or "nothing"

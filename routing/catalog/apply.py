@@ -12,7 +12,7 @@ from routing.catalog.columns import ChildRows, Reference
 from routing.catalog.document import read_document
 from routing.catalog.fields import ParseContext
 from routing.catalog.parse import DesiredRow, parse_rows
-from routing.catalog.price_gaps import price_gaps
+from routing.catalog.price_gaps import find_price_gaps
 from routing.catalog.problems import CatalogRejected, Problem
 from routing.catalog.prune import prune_rows
 from routing.catalog.references import find_problems
@@ -45,7 +45,7 @@ def apply_catalog(
     with transaction.atomic():
         _acquire_apply_lock()
         changes = _apply(desired_rows, context, prune=prune)
-        gaps = price_gaps()
+        gaps = find_price_gaps()
         transaction.set_rollback(dry_run)
     for gap in gaps:
         warn(gap)

@@ -27,28 +27,38 @@ MAX_NAMED_MODELS = 5
 _REMEDY = "add a rate for each (0 if it costs nothing), or calls that report it are unpriced and count for no allowance"
 
 
-def price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
+def find_price_gaps(bindings: QuerySet[Binding] | None = None) -> list[str]:
     """A sentence for each price list and adapter with missing rates, and one for all bindings without a price list.
 
     Only enabled bindings of an enabled host, model and provider count. A price list that is disabled, or in another
     currency than the deployment's, counts as missing. A part needs no rate of its own: it is priced by its whole's.
     """
-    enabled = (Binding.objects.all() if bindings is None else bindings).filter(
-        enabled=True, host__enabled=True, model__enabled=True, model__provider__enabled=True
-    )
-    models: dict[tuple[uuid.UUID | None, str, str], list[str]] = defaultdict(list)
-    for binding in enabled.select_related("model", "pricing").order_by("model__name", "position"):
-        pricing = binding.pricing if binding.pricing and _is_effective(binding.pricing) else None
-        key = (pricing.pk, pricing.name, binding.adapter) if pricing else (None, "", "")
-        models[key].append(binding.model.name)
-    rates = _meters_with_a_rate({key[0] for key in models} - {None})
-    unpriced = models.pop((None, "", ""), [])
+    priced, unpriced = _models_by_pricing(Binding.objects.all() if bindings is None else bindings)
+    rates = _meters_with_a_rate({pricing_id for _, _, pricing_id in priced})
     gaps = [
-        _missing_rates_message(name, adapter, missing, names)
-        for (pricing_id, name, adapter), names in sorted(models.items(), key=lambda entry: entry[0][1:])
+        _missing_rates_message(name, adapter, missing, models)
+        for (name, adapter, pricing_id), models in sorted(priced.items())
         if (missing := _wholes_of(adapter) - rates[pricing_id])
     ]
     return gaps + ([_no_pricing_message(unpriced)] if unpriced else [])
+
+
+def _models_by_pricing(
+    bindings: QuerySet[Binding],
+) -> tuple[dict[tuple[str, str, uuid.UUID], list[str]], list[str]]:
+    """Names of the models that can be called, by `(price list's name, adapter, its id)`; and of those without one."""
+    enabled = bindings.filter(
+        enabled=True, host__enabled=True, model__enabled=True, model__provider__enabled=True
+    )
+    priced: dict[tuple[str, str, uuid.UUID], list[str]] = defaultdict(list)
+    unpriced: list[str] = []
+    for binding in enabled.select_related("model", "pricing").order_by("model__name", "position"):
+        pricing = binding.pricing
+        if pricing is not None and _is_effective(pricing):
+            priced[pricing.name, binding.adapter, pricing.pk].append(binding.model.name)
+        else:
+            unpriced.append(binding.model.name)
+    return priced, unpriced
 
 
 def _is_effective(pricing: Pricing) -> bool:
@@ -60,9 +70,9 @@ def _wholes_of(adapter: str) -> set[str]:
     return set(known.meters).intersection(WHOLES) if known else set()
 
 
-def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID | None]) -> dict[uuid.UUID | None, set[str]]:
+def _meters_with_a_rate(pricing_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, set[str]]:
     """By price list. Only rates from 0 tokens on count: a higher tier prices only calls that reach it."""
-    meters: dict[uuid.UUID | None, set[str]] = defaultdict(set)
+    meters: dict[uuid.UUID, set[str]] = defaultdict(set)
     for pricing_id, meter in Rate.objects.filter(pricing__in=pricing_ids, above_tokens=0).values_list(
         "pricing_id", "meter"
     ):
