@@ -109,7 +109,7 @@ def verify_token(value: str) -> Claims:
 
 def revoke_token(*, jti: uuid.UUID, now: datetime, user: User | None = None) -> int:
     """How many were revoked: 0 for one that is unknown, expired, revoked, or not that user's."""
-    tokens = InferenceToken.objects.alive(now).filter(jti=jti)
+    tokens = InferenceToken.objects.active(now).filter(jti=jti)
     return (tokens if user is None else tokens.filter(user=user)).update(revoked_at=now)
 
 
@@ -117,7 +117,7 @@ def revoke_all_tokens(user: User, *, now: datetime) -> int:
     """All that the user has, one that is being minted right now included. How many were in use."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(token_version=F("token_version") + 1)
-        return InferenceToken.objects.alive(now).filter(user=user).update(revoked_at=now)
+        return InferenceToken.objects.active(now).filter(user=user).update(revoked_at=now)
 
 
 def delete_expired_tokens(*, now: datetime) -> None:

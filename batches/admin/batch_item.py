@@ -1,4 +1,4 @@
-"""Items of all batches, newest first, and what was sent and answered: on demand, with a permission, on record."""
+"""The items' pages. Payloads are on a page of their own: it needs a permission, and each access is logged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 audit = logging.getLogger("audit")
 
 _COLUMNS = (
-    *("id", "batch_link", "idx", "custom_id", "state_shown", "attempt", "excused", "claim_no", "worker_id"),
+    *("id", "batch_link", "idx", "custom_id", "state_badge", "attempt", "excused", "claim_no", "worker_id"),
     *("error_code", "error", "upstream_status", "waiting_reason", "not_before", "published_at"),
     *("started_at", "finished_at", "request_length", "response_length"),
 )
@@ -39,7 +39,7 @@ _COLUMNS = (
 class BatchItemAdmin(LargeListAdmin):
     change_form_template = "admin/batches/batchitem/change_form.html"
     list_display = (
-        *("item", "batch_link", "custom_id", "state_shown", "attempt", "excused"),
+        *("item", "batch_link", "custom_id", "state_badge", "attempt", "excused"),
         *("error_code", "finished_at"),
     )
     list_display_links = ("item",)
@@ -51,7 +51,7 @@ class BatchItemAdmin(LargeListAdmin):
     readonly_fields = _COLUMNS
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
-        """No page but that of the payloads reads the upstream's error."""
+        """Without the upstream's error, which only the payload page reads."""
         return super().get_queryset(request).defer("upstream_error")
 
     def get_search_results(
@@ -63,18 +63,18 @@ class BatchItemAdmin(LargeListAdmin):
         found = parse_batch_id(term)
         if found is None:
             return queryset.none(), False
-        # Two look-ups: an OR over both columns would read the whole table.
+        # Two lookups, since an OR over both columns would read the whole table.
         if queryset.filter(id=found).exists():
             return queryset.filter(id=found), False
         return queryset.filter(batch_id=found).order_by("-idx"), False
 
     def get_urls(self) -> list[Any]:
-        wrapped = self.admin_site.admin_view
+        view = self.admin_site.admin_view
         return [
-            path("<uuid:item_id>/payloads/", wrapped(self.payloads), name="batches_batchitem_payloads"),
+            path("<uuid:item_id>/payloads/", view(self.payloads), name="batches_batchitem_payloads"),
             path(
                 "<uuid:item_id>/payloads/<str:part>/",
-                wrapped(self.download),
+                view(self.download),
                 name="batches_batchitem_download",
             ),
             *super().get_urls(),
@@ -87,8 +87,8 @@ class BatchItemAdmin(LargeListAdmin):
         return super().change_view(request, object_id, form_url, more | (extra_context or {}))
 
     def payloads(self, request: HttpRequest, item_id: Any) -> HttpResponse:
-        """The beginnings of request, response and upstream error."""
-        item = self._opened(request, item_id, "request, response and upstream error")
+        """Show the first 64 KiB of request, response and upstream error."""
+        item = self._open_item(request, item_id, event="item payloads opened")
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -100,10 +100,10 @@ class BatchItemAdmin(LargeListAdmin):
         return TemplateResponse(request, "admin/batches/batchitem/payloads.html", context)
 
     def download(self, request: HttpRequest, item_id: Any, part: str) -> HttpResponse:
-        """The whole of one of them, as a file: no browser shows it as a page."""
+        """Send a whole payload as an attachment, so that no browser renders it as a page."""
         if part not in PARTS:
             raise Http404
-        item = self._opened(request, item_id, part)
+        item = self._open_item(request, item_id, event=f"item {part} downloaded")
         try:
             body = read_whole_part(item, part)
         except (PayloadReadError, PayloadStoreUnavailable):
@@ -114,19 +114,15 @@ class BatchItemAdmin(LargeListAdmin):
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return HttpResponse(body, content_type="application/json", headers=headers)
 
-    def _opened(self, request: HttpRequest, item_id: Any, what: str) -> BatchItem:
-        """The item, for somebody who may read its payloads; that he did is on record before he does."""
+    def _open_item(self, request: HttpRequest, item_id: Any, *, event: str) -> BatchItem:
+        """Check the permission to read payloads, log the access and return the item, in this order."""
         if not (self.has_view_permission(request) and request.user.has_perm("batches.view_payload")):
             raise PermissionDenied
         item: BatchItem | None = self.get_object(request, str(item_id))
         if item is None:
             raise Http404
-        audit.info(
-            "%s opened the %s of an item",
-            request.user.get_username(),
-            what,
-            extra={"batch_id": item.batch_id, "item_id": item.id},
-        )
+        user = request.user.get_username()
+        audit.info(event, extra={"user": user, "batch_id": item.batch_id, "item_id": item.id})
         return item
 
     @admin.display(description="item")
@@ -139,5 +135,5 @@ class BatchItemAdmin(LargeListAdmin):
         return format_html('<a href="{}">{}</a>', url, item.batch_id)
 
     @admin.display(description="state")
-    def state_shown(self, item: BatchItem) -> SafeString:
+    def state_badge(self, item: BatchItem) -> SafeString:
         return render_state_badge(item.state)

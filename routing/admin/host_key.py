@@ -1,4 +1,4 @@
-"""Host keys. A stored secret goes in and never comes out: no page, no form and no log entry holds it."""
+"""The host keys' pages. A secret can be written, and no page, form or log entry shows it again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from routing.admin.breakers import BreakersAdmin
 from routing.admin.catalog_forms import CatalogForm
 from routing.admin.secret_fields import (
     SOURCE_HELP_TEXTS,
-    UNCHANGED_SECRET,
+    UNCHANGED,
     SecretField,
     describe_source,
     secret_source,
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class HostKeyForm(CatalogForm):
-    """The secret is written with the form, empty keeps the one that is stored."""
+    """An empty `secret` keeps the stored one."""
 
     section = "host_keys"
-    words = {"value_from": "env_name", "value": "secret"}
+    form_field_names = {"value_from": "env_name", "value": "secret"}
 
     secret = SecretField()
 
@@ -38,12 +38,12 @@ class HostKeyForm(CatalogForm):
         fields = ("name", "host", "env_name", "file_path", "rate_limit", "enabled")
         help_texts = SOURCE_HELP_TEXTS
 
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_catalog(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rate_limit = values["rate_limit"]
         return {
             "host": values["host"].name,
             "value_from": secret_source(values),
-            "value": values["secret"] or (UNCHANGED_SECRET if self._keeps_stored(values) else None),
+            "value": values["secret"] or (UNCHANGED if self._keeps_stored(values) else None),
             "rate_limit": rate_limit.name if rate_limit else None,
         }
 
@@ -52,9 +52,9 @@ class HostKeyForm(CatalogForm):
         if values is None or self.errors:
             return values
         try:
-            store_secret(self.instance, values["secret"], kept=self._keeps_stored(values))
-        except SecretError as problem:
-            self.add_error("secret", str(problem))
+            store_secret(self.instance, values["secret"], keep_stored=self._keeps_stored(values))
+        except SecretError as error:
+            self.add_error("secret", str(error))
         return values
 
     def _keeps_stored(self, values: Mapping[str, Any]) -> bool:

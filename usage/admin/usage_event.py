@@ -1,4 +1,4 @@
-"""Usage events: what each attempt did and cost, and what those chosen add up to."""
+"""The pages of usage events: what each attempt used and cost, and the totals of the filtered events."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ _COLUMNS = (
 class UsageEventAdmin(LargeListAdmin):
     change_list_template = "admin/usage/usageevent/change_list.html"
     list_display = (
-        *("at_shown", "shown_model", "status", "error_kind", "tokens", "cost", "duration", "project"),
+        *("time", "called_model", "status", "error_kind", "tokens", "cost", "duration", "project"),
         "batch_and_item",
     )
-    list_display_links = ("at_shown",)
+    list_display_links = ("time",)
     list_filter = FILTERS
     ordering = ("-at", "-id")
     fields = _COLUMNS
@@ -51,27 +51,29 @@ class UsageEventAdmin(LargeListAdmin):
         return [totals, *super().get_urls()]
 
     def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
-        asked = request.resolver_match.url_name if request.resolver_match else ""
-        return FilterOnlyChangeList if asked == "usage_usageevent_totals" else LargeChangeList
+        url_name = request.resolver_match.url_name if request.resolver_match else ""
+        return FilterOnlyChangeList if url_name == "usage_usageevent_totals" else LargeChangeList
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
         totals = f"{reverse('admin:usage_usageevent_totals')}?{request.GET.urlencode()}"
         return super().changelist_view(request, {"totals": totals, **(extra_context or {})})
 
     def totals(self, request: HttpRequest) -> HttpResponse:
-        """What the events of the same query add up to. A request of its own: a million of them take longer than a
-        page of them."""
+        """Show the totals of the events that the same query string selects.
+
+        This is a request of its own, since summing a million events takes longer than listing a page of them.
+        """
         if not self.has_view_permission(request):
             raise PermissionDenied
         try:
-            chosen = self.get_changelist_instance(request).queryset
+            events = self.get_changelist_instance(request).queryset
         except IncorrectLookupParameters:
             raise Http404 from None
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "title": "Totals",
-            "report": build_report(chosen, selected_window(request)),
+            "report": build_report(events, selected_window(request)),
             "is_fragment": request.headers.get("X-Requested-With") == "fetch",
         }
         return TemplateResponse(request, "admin/usage/usageevent/totals.html", context)
@@ -80,19 +82,19 @@ class UsageEventAdmin(LargeListAdmin):
         return False
 
     @admin.display(description="at (UTC)")
-    def at_shown(self, event: UsageEvent) -> str:
+    def time(self, event: UsageEvent) -> str:
         return f"{event.at:%Y-%m-%d %H:%M:%S}"
 
     @admin.display(description="model")
-    def shown_model(self, event: UsageEvent) -> str:
+    def called_model(self, event: UsageEvent) -> str:
         return event.model or event.requested_model
 
     @admin.display(description="tokens in / out")
     def tokens(self, event: UsageEvent) -> str:
         if event.input is None:
             return "-"
-        read = event.input + (event.cache_read or 0) + (event.cache_write or 0)
-        return f"{read:,} / {event.output or 0:,}"
+        prompt = event.input + (event.cache_read or 0) + (event.cache_write or 0)
+        return f"{prompt:,} / {event.output or 0:,}"
 
     @admin.display(description="cost")
     def cost(self, event: UsageEvent) -> str:
@@ -102,8 +104,8 @@ class UsageEventAdmin(LargeListAdmin):
 
     @admin.display(description="cost, as the upstream says")
     def upstream_cost(self, event: UsageEvent) -> str:
-        said = event.upstream_cost_nanos
-        return "-" if said is None else f"{format_amount(said)} USD"
+        nanos = event.upstream_cost_nanos
+        return "-" if nanos is None else f"{format_amount(nanos)} USD"
 
     @admin.display(description="ms")
     def duration(self, event: UsageEvent) -> str:

@@ -1,4 +1,4 @@
-"""Worker processes: which are alive, and how busy they are."""
+"""The workers' pages: which processes are alive, and how many items each one runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class WorkerChangeList(LargeChangeList):
 
 @admin.register(Worker)
 class WorkerAdmin(LargeListAdmin):
-    """By the database's clock, as the sweeper sees them."""
+    """`alive` is computed by the database's clock, as the sweeper does."""
 
     changelist = WorkerChangeList
     list_display = ("process", "alive", "slots", "running", "started_at", "seen_at")
@@ -35,9 +35,9 @@ class WorkerAdmin(LargeListAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         oldest = Now() - timedelta(seconds=settings.RELAY_WORKER_LOST_S)
-        seen = ExpressionWrapper(Q(seen_at__gte=oldest), output_field=BooleanField())
-        found: QuerySet[Any] = super().get_queryset(request).annotate(is_alive=seen)
-        return found
+        is_alive = ExpressionWrapper(Q(seen_at__gte=oldest), output_field=BooleanField())
+        workers: QuerySet[Any] = super().get_queryset(request).annotate(is_alive=is_alive)
+        return workers
 
     def get_object(
         self, request: HttpRequest, object_id: str, from_field: str | None = None
@@ -61,6 +61,7 @@ class WorkerAdmin(LargeListAdmin):
 
 
 def attach_running_counts(workers: list[Worker]) -> None:
+    """Count the running items of all of them in one query."""
     items = BatchItem.objects.filter(state=ItemState.RUNNING, worker_id__in=[worker.id for worker in workers])
     counts = dict(items.order_by().values_list("worker_id").annotate(count=Count("*")))
     for worker in workers:

@@ -1,4 +1,4 @@
-"""A batch's items, a hundred at a time: each page begins at an index, so that the last one is as near as the first."""
+"""One page of a batch's items. A page starts at an index instead of an offset, so every page costs the same."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ITEMS_PER_PAGE = 100
 _MAX_INDEX = 2**31 - 2
-# What a row of the list shows; the rest, the upstream's error above all, is not even read.
+# The columns that the list shows. Others are not read, above all not `upstream_error`.
 _COLUMNS = (
     "id",
     "batch_id",
@@ -36,8 +36,8 @@ class ItemPage:
     items: list[Any]
     state: str
     first_idx: int
-    more: str
-    """The query string of the next page; empty on the last."""
+    next_query: str
+    """The query string of the next page; empty on the last one."""
 
     @property
     def states(self) -> list[str]:
@@ -45,18 +45,18 @@ class ItemPage:
 
 
 def item_page(batch_id: uuid.UUID, query: QueryDict) -> ItemPage:
-    """What cannot be understood in the query counts as not given."""
+    """Parameters: `item_state` and `from_idx`. An invalid value is ignored."""
     state = query.get("item_state", "")
     state = state if state in ItemState.values else ""
-    first_idx = _index(query.get("from_idx", ""))
+    first_idx = _parse_index(query.get("from_idx", ""))
     rows = BatchItem.objects.page(batch_id, after_idx=first_idx - 1, states=[state] if state else [])
     found = list(rows.only(*_COLUMNS)[: ITEMS_PER_PAGE + 1])
     items = found[:ITEMS_PER_PAGE]
     following = {"item_state": state, "from_idx": items[-1].idx + 1} if len(found) > ITEMS_PER_PAGE else {}
-    return ItemPage(items=items, state=state, first_idx=first_idx, more=urlencode(following))
+    return ItemPage(items=items, state=state, first_idx=first_idx, next_query=urlencode(following))
 
 
-def _index(text: str) -> int:
+def _parse_index(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) <= 10):
         return 0
     return min(int(text), _MAX_INDEX)

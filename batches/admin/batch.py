@@ -1,4 +1,4 @@
-"""Batches: how far they are, whose they are, what they cost, and their items. They can be cancelled and retried."""
+"""The batches' pages: state, progress, owner, cost and items. Batches can be cancelled and retried."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse, HttpResponseRedirect
-from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 from django.utils.timesince import timesince
 
-from batches.admin.confirmed_actions import CANCEL, RETRY, Deed
+from batches.admin.batch_actions import CANCEL, RETRY, BatchAction
 from batches.admin.display_names import DisplayNames, find_owner_ids, load_display_names
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
-from batches.admin.item_pages import item_page
+from batches.admin.item_page import item_page
 from batches.admin.progress import format_counts, render_progress, render_state_badge
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.results.status import BatchStatus, batch_statuses
 from relaybatch.admin.cells import two_lines
+from relaybatch.admin.confirmed_action import AffectedRow, Confirmation, confirmation_page
 from relaybatch.admin.large_lists import LargeChangeList, LargeListAdmin
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.errors import ApiError
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.utils.safestring import SafeString
 
-_MORE = (
+_MORE_FIELDS = (
     *("batch", "dialect", "shape", "total_items", "waiting", "max_attempts", "on_rate_limit", "metadata"),
     *("principal_kind", "principal_id", "credential_kind", "credential_id"),
 )
@@ -43,10 +43,10 @@ _MORE = (
 
 @dataclass(frozen=True, slots=True)
 class BatchDetails:
-    """A batch's row with what its page or its line in the list says beyond it."""
+    """What the pages show of a batch beside its columns."""
 
-    snapshot: BatchStatus
-    labels: DisplayNames
+    status: BatchStatus
+    names: DisplayNames
 
 
 class BatchChangeList(LargeChangeList):
@@ -62,7 +62,7 @@ class BatchAdmin(LargeListAdmin):
         "batch_and_dialect",
         "state",
         "progress",
-        "owner_shown",
+        "owner_name",
         "project_and_policy",
         "cost",
         "age",
@@ -76,13 +76,13 @@ class BatchAdmin(LargeListAdmin):
     ordering = ("-id",)
     actions = ("cancel_selected", "retry_selected")
     fieldsets = (
-        (None, {"fields": (("state", "progress"), ("cost", "tokens"), ("owner_shown", "policy", "project"))}),
+        (None, {"fields": (("state", "progress"), ("cost", "tokens"), ("owner_name", "policy", "project"))}),
         ("Times", {"fields": (("created_at", "ended_at"), ("expires_at", "cancel_initiated_at"))}),
-        ("More", {"classes": ["collapse"], "fields": _MORE}),
+        ("More", {"classes": ["collapse"], "fields": _MORE_FIELDS}),
     )
     readonly_fields = (
-        *("state", "progress", "cost", "tokens", "owner_shown", "policy", "project"),
-        *("created_at", "ended_at", "expires_at", "cancel_initiated_at", *_MORE),
+        *("state", "progress", "cost", "tokens", "owner_name", "policy", "project"),
+        *("created_at", "ended_at", "expires_at", "cancel_initiated_at", *_MORE_FIELDS),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
@@ -109,10 +109,10 @@ class BatchAdmin(LargeListAdmin):
         return bool(request.user.has_perm("batches.change_batch"))
 
     def get_urls(self) -> list[Any]:
-        wrapped = self.admin_site.admin_view
+        view = self.admin_site.admin_view
         return [
-            path("<uuid:batch_id>/cancel/", wrapped(self.cancel), name="batches_batch_cancel"),
-            path("<uuid:batch_id>/retry/", wrapped(self.retry), name="batches_batch_retry"),
+            path("<uuid:batch_id>/cancel/", view(self.cancel), name="batches_batch_cancel"),
+            path("<uuid:batch_id>/retry/", view(self.retry), name="batches_batch_retry"),
             *super().get_urls(),
         ]
 
@@ -130,66 +130,76 @@ class BatchAdmin(LargeListAdmin):
             return super().change_view(request, object_id, form_url, more | (extra_context or {}))
 
     def cancel(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
-        return self._to_one(request, batch_id, CANCEL)
+        return self._run_on_one(request, batch_id, CANCEL)
 
     def retry(self, request: HttpRequest, batch_id: Any) -> HttpResponse:
-        return self._to_one(request, batch_id, RETRY)
+        return self._run_on_one(request, batch_id, RETRY)
 
     @admin.action(description="Cancel the selected batches", permissions=["operate"])
     def cancel_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        return self._to_selected(request, queryset, CANCEL)
+        return self._run_on_selected(request, queryset, CANCEL)
 
     @admin.action(description="Retry the failed items of the selected batches", permissions=["operate"])
     def retry_selected(self, request: HttpRequest, queryset: QuerySet[Any]) -> HttpResponse | None:
-        return self._to_selected(request, queryset, RETRY)
+        return self._run_on_selected(request, queryset, RETRY)
 
-    def _to_one(self, request: HttpRequest, batch_id: Any, deed: Deed) -> HttpResponse:
-        """Asks first; a POST does it."""
+    def _run_on_one(self, request: HttpRequest, batch_id: Any, action: BatchAction) -> HttpResponse:
+        """Show the confirmation page on GET; run the action on POST."""
         if not self.has_operate_permission(request):
             raise PermissionDenied
         batch = self.get_object(request, str(batch_id))
         if batch is None:
             raise Http404
         if request.method != "POST":
-            return self._ask(request, [batch], deed)
-        self._do(request, [batch], deed)
+            return self._confirm(request, action, [batch])
+        self._run(request, action, [batch])
         return HttpResponseRedirect(reverse("admin:batches_batch_change", args=[batch.pk]))
 
-    def _to_selected(self, request: HttpRequest, queryset: QuerySet[Any], deed: Deed) -> HttpResponse | None:
-        batches = list(queryset.select_related("owner")[: deed.at_most + 1])
-        if len(batches) > deed.at_most:
-            messages.error(request, f"At most {deed.at_most} batches at once, please.")
+    def _run_on_selected(
+        self, request: HttpRequest, queryset: QuerySet[Any], action: BatchAction
+    ) -> HttpResponse | None:
+        """Show the confirmation page until the POST says `confirmed`. None: Django shows the list again."""
+        batches = list(queryset.select_related("owner")[: action.max_batches + 1])
+        if len(batches) > action.max_batches:
+            messages.error(request, f"Select at most {action.max_batches} batches.")
             return None
         if "confirmed" not in request.POST:
-            return self._ask(request, attach_details(batches), deed, by_action=True)
-        self._do(request, batches, deed)
+            selection = [
+                ("action", f"{action.name}_selected"),
+                *((ACTION_CHECKBOX_NAME, str(batch.pk)) for batch in batches),
+            ]
+            return self._confirm(request, action, attach_details(batches), hidden_inputs=selection)
+        self._run(request, action, batches)
         return None
 
-    def _ask(
-        self, request: HttpRequest, batches: Sequence[Batch], deed: Deed, *, by_action: bool = False
+    def _confirm(
+        self,
+        request: HttpRequest,
+        action: BatchAction,
+        batches: Sequence[Batch],
+        *,
+        hidden_inputs: Sequence[tuple[str, str]] = (),
     ) -> HttpResponse:
-        context = {
-            **self.admin_site.each_context(request),
-            "opts": self.opts,
-            "title": deed.title(len(batches)),
-            "deed": deed,
-            "batches": [(batch, format_counts(details_of(batch).snapshot.counts)) for batch in batches],
-            "by_action": by_action,
-            "checkbox": ACTION_CHECKBOX_NAME,
-        }
-        return TemplateResponse(request, "admin/batches/batch/ask.html", context)
+        confirmation = Confirmation(
+            title=action.title(len(batches)),
+            cancel_url=reverse("admin:batches_batch_changelist"),
+            affected_rows=[_affected_row(batch) for batch in batches],
+            hidden_inputs=[*hidden_inputs, ("confirmed", "yes")],
+        )
+        context = {**self.admin_site.each_context(request), "opts": self.opts}
+        return confirmation_page(request, action, confirmation, context=context)
 
-    def _do(self, request: HttpRequest, batches: Iterable[Batch], deed: Deed) -> None:
-        done = []
+    def _run(self, request: HttpRequest, action: BatchAction, batches: Iterable[Batch]) -> None:
+        results = []
         for batch in batches:
             try:
-                done.append(deed.do(batch))
-            except ApiError as refused:
-                messages.error(request, f"{self.batch(batch)}: {refused}")
+                results.append(action.run(batch, {}))
+            except ApiError as error:
+                messages.error(request, f"{self.batch(batch)}: {error}")
             else:
-                self.log_change(request, batch, deed.log)
-        if done:
-            messages.success(request, deed.told(done))
+                self.log_change(request, batch, action.log_message)
+        if results:
+            messages.success(request, action.summarize(results))
 
     @admin.display(description="batch")
     def batch(self, batch: Batch) -> str:
@@ -209,36 +219,35 @@ class BatchAdmin(LargeListAdmin):
 
     @admin.display(description="progress")
     def progress(self, batch: Batch) -> SafeString:
-        return render_progress(details_of(batch).snapshot.counts, total=batch.total_items)
+        return render_progress(details_of(batch).status.counts, total=batch.total_items)
 
     @admin.display(description="waiting for")
     def waiting(self, batch: Batch) -> str:
-        reasons = details_of(batch).snapshot.waiting
+        reasons = details_of(batch).status.waiting
         return ", ".join(f"{reason} ({count:,})" for reason, count in reasons.items()) or "-"
 
     @admin.display(description="owner")
-    def owner_shown(self, batch: Batch) -> str:
-        return details_of(batch).labels.owner(batch)
+    def owner_name(self, batch: Batch) -> str:
+        return details_of(batch).names.owner(batch)
 
     @admin.display(description="policy")
     def policy(self, batch: Batch) -> str:
-        return details_of(batch).labels.policy(batch)
+        return details_of(batch).names.policy(batch)
 
     @admin.display(description="project")
     def project(self, batch: Batch) -> str:
-        return details_of(batch).labels.project(batch)
+        return details_of(batch).names.project(batch)
 
     @admin.display(description="cost")
     def cost(self, batch: Batch) -> str:
-        total = details_of(batch).snapshot.usage
-        words = f"{format_amount(total.cost_nanos)} {total.currency}"
-        return f"{words}, {total.unpriced:,} unpriced" if total.unpriced else words
+        total = details_of(batch).status.usage
+        cost = f"{format_amount(total.cost_nanos)} {total.currency}"
+        return f"{cost}, {total.unpriced:,} unpriced" if total.unpriced else cost
 
     @admin.display(description="tokens")
     def tokens(self, batch: Batch) -> str:
-        return ", ".join(
-            f"{count:,} {meter}" for meter, count in details_of(batch).snapshot.usage.tokens.items()
-        )
+        counts = details_of(batch).status.usage.tokens
+        return ", ".join(f"{count:,} {meter}" for meter, count in counts.items())
 
     @admin.display(description="age")
     def age(self, batch: Batch) -> str:
@@ -246,13 +255,22 @@ class BatchAdmin(LargeListAdmin):
 
 
 def attach_details(batches: list[Batch]) -> list[Batch]:
-    """Reads what the pages say beyond the rows: a handful of queries, however many batches."""
-    labels = load_display_names(batches)
-    for snapshot in batch_statuses(batches):
-        vars(snapshot.batch)["shown"] = BatchDetails(snapshot, labels)
+    """Read the BatchDetails of all of them in a handful of queries, however many there are."""
+    names = load_display_names(batches)
+    for status in batch_statuses(batches):
+        vars(status.batch)["admin_details"] = BatchDetails(status, names)
     return batches
 
 
 def details_of(batch: Batch) -> BatchDetails:
-    attached: BatchDetails = vars(batch)["shown"]
-    return attached
+    """The details of a batch that `attach_details` has read."""
+    details: BatchDetails = vars(batch)["admin_details"]
+    return details
+
+
+def _affected_row(batch: Batch) -> AffectedRow:
+    return AffectedRow(
+        url=reverse("admin:batches_batch_change", args=[batch.pk]),
+        name=str(batch.pk),
+        summary=format_counts(details_of(batch).status.counts),
+    )

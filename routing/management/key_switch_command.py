@@ -1,4 +1,4 @@
-"""The commands that change whether a key works: one argument, one use case, the id as the answer."""
+"""The base class of the commands that enable, disable or revoke a relay key."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class KeySwitchCommand(JsonCommand):
-    """A subclass gives `switch()`, which raises KeyRefused, and `done`, the word for what it did."""
+    """A subclass implements `switch()`, which raises RelayKeyError, and names the `resulting_state`."""
 
     resulting_state = ""
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("id", metavar="ID")
 
-    def switch(self, identifier: uuid.UUID) -> None:
+    def switch(self, key_id: uuid.UUID) -> None:
         raise NotImplementedError
 
     def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
-        identifier = parse_key_id(options["id"])
+        key_id = parse_key_id(options["id"])
         try:
-            self.switch(identifier)
-        except RelayKeyError as refused:
-            raise CommandError(str(refused)) from refused
-        return {"id": str(identifier)}
+            self.switch(key_id)
+        except RelayKeyError as error:
+            raise CommandError(str(error)) from error
+        return {"id": str(key_id)}
 
     def render_text(self, result: Mapping[str, Any]) -> str:
         return f"key {result['id']} is {self.resulting_state}"

@@ -1,4 +1,4 @@
-"""What every admin page of the service shares."""
+"""The base classes of all admin pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin import ShowFacets
 from django.utils.text import capfirst
 
-from relaybatch.admin.references import AutocompleteMixin
+from relaybatch.admin.autocomplete import AutocompleteMixin
 from relaybatch.admin.typed import AnyModelAdmin
 
 if TYPE_CHECKING:
@@ -17,11 +17,14 @@ _EXACT_LOOKUPS = ("exact", "id__exact", "isnull")
 
 
 class RelaybatchAdmin(AutocompleteMixin, AnyModelAdmin):
-    """Lists can be narrowed by their own filters alone: any other lookup in the address would answer questions
-    about columns that are not shown (`?secret_encrypted__startswith=…`), or read whole tables."""
+    """Lists can only be filtered by their own filters.
+
+    Any other lookup in the query string could reveal columns that are not displayed
+    (`?secret_encrypted__startswith=…`), or read whole tables.
+    """
 
     show_full_result_count = False
-    # They count every row of every choice.
+    # Facets would count the rows of every choice.
     show_facets = ShowFacets.NEVER
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
@@ -35,7 +38,7 @@ class RelaybatchAdmin(AutocompleteMixin, AnyModelAdmin):
 
 
 class ReadOnlyAdmin(RelaybatchAdmin):
-    """Nobody adds, changes or deletes here; actions ask for permissions of their own."""
+    """Nobody can add, change or delete rows; actions check their own permissions."""
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False

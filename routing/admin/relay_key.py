@@ -1,4 +1,4 @@
-"""Relay keys: made, rotated, switched and revoked here. A value is in the answer that makes it, and nowhere else."""
+"""The relay keys' pages. A key's value is in the one response that creates or rotates it, and nowhere else."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from django.template.response import TemplateResponse
 from django.urls import path, reverse
 from django.utils import timezone
 
+from relaybatch.admin.confirmed_action import Confirmation, confirmation_page
 from relaybatch.admin.filters import TextFilter
-from relaybatch.admin.pages import RelaybatchAdmin
+from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyModelForm
-from routing.admin.key_actions import ACTIONS, ActionForm
+from routing.admin.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
 from routing.credentials.relay_keys import SHOWN_PREFIX_LENGTH, RelayKeyError, create_key
 from routing.models import RelayKey
 
@@ -37,7 +38,7 @@ class RelayKeyForm(AnyModelForm):
         if bool(values["service_account"]) == bool(values["user"]):
             raise forms.ValidationError("A key belongs to a service account or to a user: choose one.")
         if values["expires_at"] is not None and values["expires_at"] <= timezone.now():
-            self.add_error("expires_at", "Expected a time to come.")
+            self.add_error("expires_at", "Expected a time in the future.")
 
 
 class PrefixFilter(TextFilter):
@@ -46,7 +47,7 @@ class PrefixFilter(TextFilter):
     hint = "sk-rb-…"
 
     def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
-        """A whole value pasted here is cut before it is looked for."""
+        """A pasted whole value is shortened to its prefix first."""
         return rows.filter(prefix__startswith=value.rstrip("…")[:SHOWN_PREFIX_LENGTH])
 
 
@@ -54,7 +55,7 @@ class PrefixFilter(TextFilter):
 class RelayKeyAdmin(RelaybatchAdmin):
     form = RelayKeyForm
     change_form_template = "admin/routing/relaykey/change_form.html"
-    list_display = ("prefix_shown", "principal", "own_policy", "state", "created_at", "expires_at")
+    list_display = ("display_prefix", "principal", "own_policy", "state", "created_at", "expires_at")
     list_filter = ("enabled", PrefixFilter)
     list_select_related = ("service_account", "user", "policy")
     search_fields = ("service_account__name", "user__username", "prefix")
@@ -66,19 +67,19 @@ class RelayKeyAdmin(RelaybatchAdmin):
     def get_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         if obj is None:
             return ("service_account", "user", "policy", "expires_at")
-        return ("prefix_shown", "principal", "policy", "state", "created_at", "expires_at", "grace_until")
+        return ("display_prefix", "principal", "policy", "state", "created_at", "expires_at", "grace_until")
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
         return () if obj is None else tuple(f for f in self.get_fields(request, obj) if f != "policy")
 
     def get_urls(self) -> list[Any]:
         act = path(
-            "<uuid:key_id>/do/<str:verb>/", self.admin_site.admin_view(self.act), name="routing_relaykey_act"
+            "<uuid:key_id>/do/<str:name>/", self.admin_site.admin_view(self.act), name="routing_relaykey_act"
         )
         return [act, *super().get_urls()]
 
     @admin.display(description="key")
-    def prefix_shown(self, key: RelayKey) -> str:
+    def display_prefix(self, key: RelayKey) -> str:
         return f"{key.prefix}…"
 
     @admin.display(description="belongs to")
@@ -93,10 +94,10 @@ class RelayKeyAdmin(RelaybatchAdmin):
 
     @admin.display(description="state")
     def state(self, key: RelayKey) -> str:
-        return state_of(key)
+        return describe_state(key)
 
     def save_model(self, request: HttpRequest, obj: Any, form: Any, change: Any) -> None:
-        """A new key is made by the one function that makes keys; its value waits on the request for the answer."""
+        """Create a new key by `create_key`, and keep its value on the request for `response_add`."""
         if change:
             super().save_model(request, obj, form, change)
             return
@@ -110,45 +111,57 @@ class RelayKeyAdmin(RelaybatchAdmin):
     def response_add(
         self, request: HttpRequest, obj: Any, post_url_continue: str | None = None
     ) -> HttpResponse:
-        return self._shown_once(request, obj, vars(request).pop("issued_key"))
+        return self._value_page(request, obj, vars(request).pop("issued_key"))
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
         key = self.get_object(request, object_id)
-        may_change = self.has_change_permission(request, key)
-        verbs = [action for action in ACTIONS.values() if key and may_change and action.fits(key)]
-        return super().change_view(request, object_id, form_url, {"verbs": verbs, **(extra_context or {})})
+        available = []
+        if key is not None and self.has_change_permission(request, key):
+            available = [action for action in KEY_ACTIONS.values() if action.is_available(key)]
+        context = {"key_actions": available, **(extra_context or {})}
+        return super().change_view(request, object_id, form_url, context)
 
-    def act(self, request: HttpRequest, key_id: Any, verb: str) -> HttpResponse:
-        """Asks first; a POST does it."""
+    def act(self, request: HttpRequest, key_id: Any, name: str) -> HttpResponse:
+        """Show the confirmation page on GET; run the action on POST."""
         key = self.get_object(request, str(key_id))
         if not self.has_change_permission(request, key):
             raise PermissionDenied
-        action = ACTIONS.get(verb)
+        action = KEY_ACTIONS.get(name)
         if key is None or action is None:
             raise Http404
-        form = ActionForm(request.POST or None, key=key, action=action)
+        form = KeyActionForm(request.POST or None, key=key, action=action)
         if request.method == "POST" and form.is_valid():
             try:
                 issued = action.run(key, form.cleaned_data)
-            except RelayKeyError as refusal:
-                form.add_error(None, str(refusal))
+            except RelayKeyError as error:
+                form.add_error(None, str(error))
             else:
-                return self._done(request, key, action.done, issued)
-        context = self._context(request, key) | {"action": action, "form": form, "title": action.question}
-        return TemplateResponse(request, "admin/routing/relaykey/act.html", context)
+                return self._after_action(request, key, action, issued)
+        return self._confirm(request, action, key, form)
 
-    def _done(self, request: HttpRequest, key: RelayKey, done: str, issued: IssuedKey | None) -> HttpResponse:
-        self.log_change(request, key, done)
+    def _confirm(
+        self, request: HttpRequest, action: KeyAction, key: RelayKey, form: KeyActionForm
+    ) -> HttpResponse:
+        url = reverse("admin:routing_relaykey_change", args=[key.pk])
+        confirmation = Confirmation(
+            title=action.question, cancel_url=url, breadcrumb=(url, str(key)), form=form
+        )
+        return confirmation_page(request, action, confirmation, context=self._context(request, key))
+
+    def _after_action(
+        self, request: HttpRequest, key: RelayKey, action: KeyAction, issued: IssuedKey | None
+    ) -> HttpResponse:
+        self.log_change(request, key, action.log_message)
         if issued is not None:
             key.refresh_from_db()
-            return self._shown_once(request, key, issued)
-        messages.success(request, f"The key {key} is {done.lower()}")
+            return self._value_page(request, key, issued)
+        messages.success(request, f"The key {key} is {action.log_message.lower()}")
         return HttpResponseRedirect(reverse("admin:routing_relaykey_change", args=[key.pk]))
 
-    def _shown_once(self, request: HttpRequest, key: RelayKey, issued: IssuedKey) -> HttpResponse:
-        """In this answer itself: what a redirect would carry to the next page had to be stored on the way."""
+    def _value_page(self, request: HttpRequest, key: RelayKey, issued: IssuedKey) -> HttpResponse:
+        # No redirect: the value would have to be stored somewhere to reach the next page.
         context = self._context(request, key) | {"value": issued.value, "title": "Copy the key now"}
         return TemplateResponse(request, "admin/routing/relaykey/value.html", context)
 
@@ -156,7 +169,7 @@ class RelayKeyAdmin(RelaybatchAdmin):
         return {**self.admin_site.each_context(request), "opts": self.opts, "key": key, "original": key}
 
 
-def state_of(key: RelayKey) -> str:
+def describe_state(key: RelayKey) -> str:
     if key.revoked_at:
         return f"revoked {key.revoked_at:%Y-%m-%d %H:%M} UTC"
     if not key.enabled:

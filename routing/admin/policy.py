@@ -1,4 +1,4 @@
-"""Policies with their grants and host keys, and rate limits with their rules."""
+"""The policies' pages, with grants and host keys."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
-from relaybatch.admin.typed import AnyModelForm
-from routing.admin.catalog_forms import CatalogForm, CatalogFormSet, find_row_problems
+from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
-from routing.catalog.nested_records import RULE_METERS
-from routing.models import Policy, PolicyHostKey, RateLimit, RateLimitRule
+from routing.models import Policy, PolicyHostKey
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
 class GrantsField(forms.CharField):
-    """A grant a line. Models may be called anything: grants that lines cannot hold are written as a JSON list."""
+    """One grant a line. A model's name may be any text: grants that do not fit on a line are written as a JSON list."""
 
     widget = forms.Textarea(attrs={"rows": 6, "cols": 80})
 
@@ -35,12 +33,12 @@ class GrantsField(forms.CharField):
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, list):
             return value
-        return "\n".join(value) if all(map(_fits_a_line, value)) else json.dumps(value)
+        return "\n".join(value) if all(map(_fits_on_a_line, value)) else json.dumps(value)
 
     def to_python(self, value: Any) -> Any:
         text = str(super().to_python(value) or "")
         if text.lstrip().startswith("["):
-            return _grants_of_json(text)
+            return _parse_json_grants(text)
         return [line.strip() for line in text.splitlines() if line.strip()]
 
     def has_changed(self, initial: Any, data: Any) -> bool:
@@ -52,11 +50,11 @@ class GrantsField(forms.CharField):
 
 class PolicyForm(CatalogForm):
     section = "policies"
-    words = {"models": "models_granted"}
+    form_field_names = {"models": "models_granted"}
 
     models_granted = GrantsField()
 
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_catalog(self, values: Mapping[str, Any]) -> dict[str, Any]:
         rate_limit = values["rate_limit"]
         return {
             "models": values["models_granted"],
@@ -66,9 +64,9 @@ class PolicyForm(CatalogForm):
 
 
 class PolicyHostKeyFormSet(CatalogFormSet):
-    section, key = "policies", "host_keys"
+    section, list_field = "policies", "host_keys"
 
-    def entry(self, values: Mapping[str, Any]) -> Any:
+    def entry_to_catalog(self, values: Mapping[str, Any]) -> Any:
         return values["host_key"].name
 
 
@@ -99,65 +97,16 @@ class PolicyAdmin(NamedRowAdmin):
         return ", ".join(policy.models_granted) or "all that its host keys reach"
 
 
-class RuleForm(AnyModelForm):
-    meter = forms.ChoiceField(choices=[(name, name) for name in RULE_METERS])
-
-    def clean(self) -> dict[str, Any]:
-        """Before the row's own constraint is asked, which has no words for people."""
-        values: dict[str, Any] = super().clean() or {}
-        if not self.errors:
-            for _, words in find_row_problems("rate_limits", {"name": "new", "rules": [_rule(values)]}):
-                self.add_error("window_seconds", words)
-        return values
-
-
-class RuleFormSet(CatalogFormSet):
-    section, key = "rate_limits", "rules"
-
-    def entry(self, values: Mapping[str, Any]) -> Any:
-        return _rule(values)
-
-
-class RuleInline(RowsInline):
-    model = RateLimitRule
-    form = RuleForm
-    formset = RuleFormSet
-    fields = ("position", "meter", "amount", "window_seconds", "strategy")
-    verbose_name = "rule"
-
-
-class RateLimitForm(CatalogForm):
-    section = "rate_limits"
-
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-
-@admin.register(RateLimit)
-class RateLimitAdmin(NamedRowAdmin):
-    form = RateLimitForm
-    fields = ("name", "enabled")
-    inlines = (RuleInline,)
-    instead_of_deleting = (
-        "Without this rate limit, and also while it is disabled, what is below has no limit. "
-        "Give it another one first."
-    )
-
-
-def _rule(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: values[name] or None for name in ("meter", "amount", "window_seconds", "strategy")}
-
-
-def _fits_a_line(grant: str) -> bool:
+def _fits_on_a_line(grant: str) -> bool:
     return grant.splitlines() == [grant] and grant == grant.strip() and not grant.startswith("[")
 
 
-def _grants_of_json(text: str) -> list[str]:
-    problem = forms.ValidationError("expected a grant a line, or one JSON list of texts")
+def _parse_json_grants(text: str) -> list[str]:
+    error = forms.ValidationError("expected a grant a line, or one JSON list of texts")
     try:
         grants = json.loads(text)
     except ValueError:
-        raise problem from None
+        raise error from None
     if not isinstance(grants, list) or not all(isinstance(grant, str) for grant in grants):
-        raise problem
+        raise error
     return grants

@@ -1,4 +1,4 @@
-"""Fields that refer to another row, found by typing."""
+"""Foreign keys as autocomplete fields that survive invalid values."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.core.exceptions import ValidationError
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-# What a forged form may hold where a key of the other table belongs; NUL is PostgreSQL's to refuse.
+# Raised for a posted value that is no key of the other table; a NUL character is rejected by PostgreSQL.
 _INVALID_KEY_ERRORS = (ValidationError, ValueError, OverflowError)
 
 
 class SafeAutocompleteSelect(AutocompleteSelect):
-    """Django's own looks up what was posted to draw it again, and fails for what is no key."""
+    """Django's widget looks up the posted value to render it again, and raises if it is no key."""
 
     def optgroups(self, name: str, value: Any, attr: Any = None) -> Any:
         try:
@@ -25,7 +25,7 @@ class SafeAutocompleteSelect(AutocompleteSelect):
 
 
 class AutocompleteMixin:
-    """For pages and inlines with `autocomplete_fields`."""
+    """For admin pages and inlines with `autocomplete_fields`."""
 
     def formfield_for_foreignkey(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name in self.get_autocomplete_fields(request):  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""Teams, projects, service accounts and people."""
+"""The projects' pages, with the included usage a month."""
 
 from __future__ import annotations
 
@@ -7,39 +7,20 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.conf import settings
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
 
-from relaybatch.admin.references import AutocompleteMixin
 from routing.admin.catalog_forms import CatalogForm
 from routing.admin.named_rows import NamedRowAdmin
 from routing.catalog.validators import nanos
-from routing.models import Project, ServiceAccount, Team, User
+from routing.models import Project
 from routing.money import format_amount
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    PeoplePage = UserAdmin[Any]
-else:
-    PeoplePage = UserAdmin
-
-
-class TeamForm(CatalogForm):
-    section = "teams"
-
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
-
-
-@admin.register(Team)
-class TeamAdmin(NamedRowAdmin):
-    form = TeamForm
-    fields = ("name", "enabled")
-
 
 class ProjectForm(CatalogForm):
     section = "projects"
-    words = {"included_usage": "included_amount"}
+    form_field_names = {"included_usage": "included_amount"}
 
     unpriced_closes = forms.BooleanField(
         required=False,
@@ -58,7 +39,7 @@ class ProjectForm(CatalogForm):
         if self.instance.included_nanos is not None:
             self.initial["included_amount"] = format_amount(self.instance.included_nanos)
 
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_catalog(self, values: Mapping[str, Any]) -> dict[str, Any]:
         amount = values["included_amount"]
         included = {"amount": amount, "unpriced_closes": values["unpriced_closes"]} if amount else None
         return {"team": values["team"].name, "included_usage": included}
@@ -88,33 +69,3 @@ class ProjectAdmin(NamedRowAdmin):
         if project.included_nanos is None:
             return "no limit"
         return f"{format_amount(project.included_nanos)} {project.included_currency}"
-
-
-class ServiceAccountForm(CatalogForm):
-    section = "service_accounts"
-
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        policy = values["policy"]
-        return {"project": values["project"].name, "policy": policy.name if policy else None}
-
-
-@admin.register(ServiceAccount)
-class ServiceAccountAdmin(NamedRowAdmin):
-    form = ServiceAccountForm
-    fields = ("name", "project", "policy", "enabled")
-    list_display = ("name", "project", "policy", "enabled")
-    list_filter = ("enabled",)
-    list_select_related = ("project", "policy")
-    autocomplete_fields = ("project", "policy")
-
-
-@admin.register(User)
-class UserPage(AutocompleteMixin, PeoplePage):
-    """Django's own, with what a person calls under."""
-
-    fieldsets = (*UserAdmin.fieldsets, ("Calls", {"fields": ("project", "policy")}))  # type: ignore[misc]
-    list_display = ("username", "project", "policy", "is_active", "is_staff")
-    list_filter = ("is_active", "is_staff", "is_superuser")
-    list_select_related = ("project", "policy")
-    autocomplete_fields = ("project", "policy")
-    show_full_result_count = False

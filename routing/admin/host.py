@@ -1,4 +1,4 @@
-"""Hosts with their headers. What a secret header holds goes in and never comes out."""
+"""The hosts' pages, with their headers. A header's secret can be written, and is never shown again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
 from routing.admin.secret_fields import (
     SOURCE_HELP_TEXTS,
-    UNCHANGED_SECRET,
+    UNCHANGED,
     SecretField,
     describe_source,
     secret_source,
@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
 
 class QueryField(forms.CharField):
-    """`name=value`, one a line."""
+    """A query string's parameters, one `name=value` a line."""
 
     widget = forms.Textarea(attrs={"rows": 3, "cols": 80})
 
     def __init__(self) -> None:
         super().__init__(
             required=False,
-            help_text="One a line: api-version=2024-10-21. Goes behind ? of every call; no place for secrets.",
+            help_text="One a line: api-version=2024-10-21. Sent as the query string of every call. Not for secrets.",
         )
 
     def prepare_value(self, value: Any) -> Any:
@@ -57,8 +57,8 @@ class QueryField(forms.CharField):
             return True
 
 
-def _written_auth(auth: str) -> Any:
-    """As the file would say it."""
+def _auth_to_catalog(auth: str) -> Any:
+    """`auth` as the catalog file would have it."""
     return {"header": auth} if auth and auth not in AUTH_SCHEMES else auth or None
 
 
@@ -79,11 +79,11 @@ class HostForm(CatalogForm):
         widgets = {"base_url": forms.TextInput(attrs={"size": 100})}
         help_texts = {"stream_usage": "Off for servers that refuse stream_options."}
 
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
+    def to_catalog(self, values: Mapping[str, Any]) -> dict[str, Any]:
         return {
             "base_url": values["base_url"],
             "query": values["query"],
-            "auth": _written_auth(values["auth"]),
+            "auth": _auth_to_catalog(values["auth"]),
             "stream_usage": values["stream_usage"],
         }
 
@@ -95,9 +95,9 @@ class HostForm(CatalogForm):
 
 
 class HostHeaderForm(AnyModelForm):
-    """`secret` is written with the form, empty keeps the one that is stored."""
+    """An empty `secret` keeps the stored one."""
 
-    text = forms.CharField(required=False, help_text="Shown to whoever may look at hosts.")
+    text = forms.CharField(required=False, help_text="Visible to everybody who may view hosts.")
     secret = SecretField()
 
     class Meta:
@@ -119,43 +119,44 @@ class HostHeaderForm(AnyModelForm):
         given = [name for name in ("text", "secret", "env_name", "file_path") if values.get(name)]
         if len(given) > 1:
             self.add_error(None, "expected text, a variable, a file or a secret, one of them")
-        values["kept"] = self.instance.secret_encrypted is not None and not given
+        values["keep_stored"] = self.instance.secret_encrypted is not None and not given
         return values
 
     def _hide_text(self, values: dict[str, Any]) -> None:
-        """The name is one of a credential: what was typed is a secret, and not given back to the page."""
+        """Move the text to `secret`, since the header's name is a credential's; the page must not show it again."""
         values["secret"] = values["secret"] or values["text"]
         values["text"] = ""
         self.data = {**self.data, self.add_prefix("text"): ""}
 
-    def written(self) -> Any:
-        """As the file would say it."""
+    def to_catalog(self) -> Any:
+        """The header's value as the catalog file would have it."""
         values = self.cleaned_data
-        value = UNCHANGED_SECRET if values["kept"] else values["secret"] or None
+        value = UNCHANGED if values["keep_stored"] else values["secret"] or None
         return values["text"] or {"value": value, "value_from": secret_source(values)}
 
-    def store(self) -> None:
+    def store_secret(self) -> None:
+        values = self.cleaned_data
         try:
-            store_secret(self.instance, self.cleaned_data["secret"], kept=self.cleaned_data["kept"])
-        except SecretError as problem:
-            self.add_error("secret", str(problem))
+            store_secret(self.instance, values["secret"], keep_stored=values["keep_stored"])
+        except SecretError as error:
+            self.add_error("secret", str(error))
 
 
 class HostHeaderFormSet(CatalogFormSet):
-    section, key = "hosts", "headers"
+    section, list_field = "hosts", "headers"
 
     def clean(self) -> None:
-        if any(self.errors) or self._has_doubled_names():
+        if any(self.errors) or self._has_duplicate_names():
             return
         super().clean()
-        for form in self.kept_forms():
+        for form in self.remaining_forms():
             if not form.errors:
-                form.store()
+                form.store_secret()
 
-    def _has_doubled_names(self) -> bool:
-        """A mapping could not hold them, nor could a request."""
+    def _has_duplicate_names(self) -> bool:
+        """Report a name that is given twice, in whatever case: a mapping cannot hold both, nor can a request."""
         seen: set[str] = set()
-        for form in self.kept_forms():
+        for form in self.remaining_forms():
             name = form.cleaned_data["name"].lower()
             if name in seen:
                 form.add_error("name", "given twice")
@@ -163,12 +164,12 @@ class HostHeaderFormSet(CatalogFormSet):
             seen.add(name)
         return False
 
-    def row(self) -> dict[str, Any]:
-        auth = _written_auth(self.instance.auth)
-        return {**super().row(), "base_url": self.instance.base_url, "auth": auth}
+    def row_to_catalog(self) -> dict[str, Any]:
+        auth = _auth_to_catalog(self.instance.auth)
+        return {**super().row_to_catalog(), "base_url": self.instance.base_url, "auth": auth}
 
-    def entries(self, forms: list[Any]) -> Any:
-        return {form.cleaned_data["name"]: form.written() for form in forms}
+    def list_to_catalog(self, forms: list[Any]) -> Any:
+        return {form.cleaned_data["name"]: form.to_catalog() for form in forms}
 
 
 class HostHeaderInline(RowsInline):
@@ -179,7 +180,7 @@ class HostHeaderInline(RowsInline):
     fields = ("name", "text", "env_name", "file_path", "secret")
 
     def secret(self, header: HostHeader) -> str:
-        """For those who only look; others see the form's field."""
+        """For users who may only view; others get the form's field."""
         return describe_source(header)
 
 
