@@ -22,8 +22,8 @@ import psutil
 
 from bench.figures import BenchError
 from relaybatch.quickstart import procfile
+from relaybatch.quickstart.servers.private_servers import Servers, delete_home_data, private_servers
 from relaybatch.quickstart.servers.processes import clean_environment, free_port
-from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def start_deployment(*, worker_arguments: str, settings: dict[str, str]) -> Iter
                 upstream.process.stop()
                 _close_connection()
     finally:
-        forget_home(home)
+        delete_home_data(home)
         shutil.rmtree(home, ignore_errors=True)
 
 

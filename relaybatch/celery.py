@@ -47,7 +47,7 @@ app.conf.update(
     accept_content=["json"],
     worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
     worker_pool="threads",
-    worker_consumer="relaybatch.broker.consumer:SteadyConsumer",
+    worker_consumer="relaybatch.broker.consumer:ResilientConsumer",
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
     worker_enable_remote_control=False,

@@ -33,7 +33,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "relaybatch.http.middleware.request_id",
-    "relaybatch.http.middleware.drop_refused_body",
+    "relaybatch.http.middleware.drain_rejected_body",
     "relaybatch.http.middleware.optional_slash",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

@@ -9,7 +9,7 @@ from celery.worker.consumer import Consumer
 RECONNECT_PAUSE_SECONDS = 1.0
 
 
-class SteadyConsumer(Consumer):
+class ResilientConsumer(Consumer):
     """Connects anew at once no more often than it looks whether a broker is back.
 
     A Redis that takes no writes lets everybody connect, and refuses what comes next.

@@ -143,4 +143,4 @@ def release_connection() -> None:
     Safe to call at any moment: within a transaction it changes nothing, and the next statement connects again.
     """
     for connection in connections.all(initialized_only=True):
-        connection.lend()  # type: ignore[attr-defined]
+        connection.release_to_pool()  # type: ignore[attr-defined]

@@ -72,7 +72,7 @@ def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator
         log_format.request_id.set("")
 
 
-def drop_refused_body(get_response: Handler) -> Handler:
+def drain_rejected_body(get_response: Handler) -> Handler:
     """A client that is still sending when its refusal is ready would see a broken pipe, not the refusal."""
 
     def with_body_dropped(request: HttpRequest) -> HttpResponseBase:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.servers import forget_home, locked_home
+from relaybatch.quickstart.servers.private_servers import delete_home_data, locked_home
 
 FOLDERS = ("logs", "payloads", "postgres")
 FILES = ("catalog.json", "postgres.password", "redis.conf", "redis.pid", "secrets.json", "lock")
@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(f"{home} is no demo's home, nothing was removed: set RELAYBATCH_HOME to one")
     try:
         with locked_home(home):
-            forget_home(home)
+            delete_home_data(home)
             _remove(home)
     except QuickstartError as problem:
         sys.exit(str(problem))

@@ -43,10 +43,10 @@ class RedactRequest(logging.Filter):
 
 def gunicorn_logging(django_logging: Mapping[str, Any]) -> dict[str, Any]:
     """gunicorn's `logconfig_dict`: its lines by our handlers, in every process of it. Their level is its `loglevel`."""
-    ours = {"filters": ["nothing_of_the_request"], "propagate": True}
+    ours = {"filters": ["redact_request"], "propagate": True}
     return {
         **django_logging,
-        "filters": {"nothing_of_the_request": {"()": RedactRequest}},
+        "filters": {"redact_request": {"()": RedactRequest}},
         "loggers": {**django_logging["loggers"], "gunicorn.error": ours},
     }
 

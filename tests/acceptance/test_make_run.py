@@ -20,8 +20,8 @@ import psutil
 import pytest
 import requests
 
+from relaybatch.quickstart.servers.private_servers import delete_home_data
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import forget_home
 from relaybatch.server.bind_addresses import LOOPBACK, usable_binds
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ def homes() -> Iterator[tuple[Path, Path]]:
     pair = (new_home(), new_home("relaybatch-青空-"))
     yield pair
     for home in pair:
-        forget_home(home)
+        delete_home_data(home)
         shutil.rmtree(home)
 
 

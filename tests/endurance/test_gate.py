@@ -14,7 +14,7 @@ from django.db.models import Count, Max, Min, Sum
 from django.db.models.functions import Now
 
 from batches.models import BatchItem
-from relaybatch.quickstart.servers.servers import PrivateRedis
+from relaybatch.quickstart.servers.private_servers import PrivateRedis
 from routing.gate import breakers
 from routing.models import Policy, PolicyHostKey
 from tests.support.rows.catalog import make_caller, make_catalog

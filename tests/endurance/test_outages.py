@@ -11,7 +11,7 @@ import redis
 from django.db import connection
 
 from batches.models import BatchItem
-from relaybatch.quickstart.servers.servers import PrivateRedis
+from relaybatch.quickstart.servers.private_servers import PrivateRedis
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
 from tests.support.upstream import upstream_responses as answers

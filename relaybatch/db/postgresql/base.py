@@ -20,7 +20,7 @@ _SERVER_FULL = re.compile("too many|connection slots|no more connections|max cli
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`lend` gives the connection to whoever needs one; the next statement takes one of them, or connects."""
+    """`release_to_pool` gives the connection to whoever needs one; the next statement takes one of them, or connects."""
 
     def connect(self) -> None:
         """Waits a moment for a server that has no room, and for another thread of this process to lend its own."""
@@ -44,7 +44,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         POOL.record_opened(self.connection)
         return True
 
-    def lend(self) -> None:
+    def release_to_pool(self) -> None:
         """Keeps it within a transaction, and after an error, which must be looked at first."""
         raw = self.connection
         if raw is None or self.in_atomic_block or not self.autocommit or self.errors_occurred:
@@ -56,7 +56,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def close_if_unusable_or_obsolete(self) -> None:
         """Django's call before and after each request."""
         super().close_if_unusable_or_obsolete()
-        self.lend()
+        self.release_to_pool()
 
     def _close(self) -> None:
         """What made one useless (a failover, a cut) has met the others as well."""

@@ -14,15 +14,15 @@ from relaybatch.quickstart import procfile
 from relaybatch.quickstart.demo import report
 from relaybatch.quickstart.demo.catalog import write_catalog
 from relaybatch.quickstart.demo.client import DemoClient
-from relaybatch.quickstart.demo.commands import run_step
 from relaybatch.quickstart.demo.demo_secrets import DemoSecrets, load_secrets, save_relay_key
 from relaybatch.quickstart.demo.environment import demo_environment
 from relaybatch.quickstart.demo.names import ADMIN_NAME, ADMIN_PASSWORD_VARIABLE, RELAY_KEY_VARIABLE
 from relaybatch.quickstart.demo.run_examples import print_line, run_examples
-from relaybatch.quickstart.demo.supervised import SupervisedProcesses
+from relaybatch.quickstart.demo.run_step import run_step
+from relaybatch.quickstart.demo.supervised_processes import SupervisedProcesses
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import PrivatePostgres, PrivateRedis, locked_home
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, locked_home
 from relaybatch.server.bind_addresses import port_error
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.postgres_home import PostgresLocation, prepare_location
+from relaybatch.quickstart.servers.postgres_location import PostgresLocation, prepare_location
 from relaybatch.quickstart.servers.processes import clean_environment, end_orphan, free_port, log_file
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import redis
 
-from relaybatch.quickstart.demo.commands import run_step
+from relaybatch.quickstart.demo.run_step import run_step
 from relaybatch.quickstart.errors import QuickstartError
 from tests.chaos.deployment.catalog import REVOKED_OWNER
 from tests.chaos.deployment.deployment import PROCESSES_PER_KIND, ROOT

@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from relaybatch.quickstart import procfile
-from relaybatch.quickstart.demo.commands import run_step
+from relaybatch.quickstart.demo.run_step import run_step
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import Servers, delete_home_data, private_servers
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
 from tests.chaos.deployment.catalog import OWNERS, catalog
 from tests.chaos.deployment.service import Service
 from tests.chaos.deployment.upstream import Upstream
@@ -98,7 +98,7 @@ def start_deployment(home: Path, *, seed: int, shutdown: Shutdown) -> Iterator[C
 
 
 def delete_home(home: Path) -> None:
-    forget_home(home)
+    delete_home_data(home)
     shutil.rmtree(home, ignore_errors=True)
 
 

@@ -20,8 +20,13 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import (
+    PrivatePostgres,
+    PrivateRedis,
+    delete_home_data,
+    private_servers,
+)
 from relaybatch.quickstart.servers.processes import command_line, is_process_running
-from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,7 +35,7 @@ ROOT = Path(__file__).resolve().parents[3]
 HOLDER = """
 import sys, time
 from pathlib import Path
-from relaybatch.quickstart.servers.servers import private_servers
+from relaybatch.quickstart.servers.private_servers import private_servers
 with private_servers(Path(sys.argv[1]), durable=False) as servers:
     print(servers.postgres.pid, servers.redis.pid, flush=True)
     time.sleep(600)
@@ -50,7 +55,7 @@ def used_home() -> Iterator[Path]:
     with private_servers(folder, durable=False):
         pass
     yield folder
-    forget_home(folder)
+    delete_home_data(folder)
     shutil.rmtree(folder)
 
 
@@ -59,7 +64,7 @@ def home(used_home: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="relaybatch-home-"))
     subprocess.run(["cp", "-a", f"{used_home}/.", str(folder)], check=True)
     yield folder
-    forget_home(folder)
+    delete_home_data(folder)
     shutil.rmtree(folder)
 
 
@@ -226,7 +231,7 @@ def test_binaries_that_are_not_there_are_named(
 
 
 def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from relaybatch.quickstart.servers.postgres_home import postgres_binaries
+    from relaybatch.quickstart.servers.postgres_location import postgres_binaries
     from relaybatch.quickstart.servers.private_redis import redis_server
 
     link = home / "my-redis-server"
@@ -250,7 +255,7 @@ def test_root_s_server_runs_as_another_account_also_from_folders_closed_to_it(ho
         with private_servers(inner, durable=False) as servers:
             assert answers(servers.database_url)
     finally:
-        forget_home(inner)
+        delete_home_data(inner)
 
 
 def test_no_secret_is_readable_by_others(home: Path) -> None:

@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from relaybatch.quickstart.servers.servers import (
+from relaybatch.quickstart.servers.private_servers import (
     PrivatePostgres,
     PrivateRedis,
-    forget_home,
+    delete_home_data,
     locked_home,
 )
 
@@ -63,7 +63,7 @@ class RunEnvironment:
     def _start(self) -> None:
         home = Path(tempfile.mkdtemp(prefix="relaybatch-tests-"))
         self._closing.callback(shutil.rmtree, home, ignore_errors=True)
-        self._closing.callback(forget_home, home)
+        self._closing.callback(delete_home_data, home)
         self._closing.enter_context(locked_home(home))
         for name in [name for name in os.environ if name.startswith(DEPLOYMENT_VARIABLES)]:
             del os.environ[name]

@@ -99,7 +99,7 @@ def test_as_many_levels_as_are_said_are_read() -> None:
 def test_depth_is_that_outside_of_strings_however_the_text_is_cut(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr("relaybatch.http.json_scan.STEP_BYTES", step)
+    monkeypatch.setattr("relaybatch.http.json_scan.CHUNK_BYTES", step)
     monkeypatch.setattr("relaybatch.http.json_scan.MAX_DEPTH", 9)
     strings = [b'"[[["', rb'"\\"', rb'"\"[["', rb'"\\\"{{"', rb'"\\\\"', b'""', rb'"\u005b["', b'"a]]]]"']
     for around in range(3):

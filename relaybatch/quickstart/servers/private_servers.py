@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.postgres_home import delete_data_outside_home as forget_home
+from relaybatch.quickstart.servers.postgres_location import delete_home_data
 from relaybatch.quickstart.servers.private_postgres import PrivatePostgres
 from relaybatch.quickstart.servers.private_redis import PrivateRedis
 
-__all__ = ["PrivatePostgres", "PrivateRedis", "Servers", "forget_home", "locked_home", "private_servers"]
+__all__ = ["PrivatePostgres", "PrivateRedis", "Servers", "delete_home_data", "locked_home", "private_servers"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ def prepare_location(home: Path) -> PostgresLocation:
     return _location_for_root(home=home, binaries=binaries)
 
 
-def delete_data_outside_home(home: Path) -> None:
+def delete_home_data(home: Path) -> None:
     """What root had to keep elsewhere because `nobody` cannot enter this home; nothing when there is none."""
     shutil.rmtree(_folder_outside_home(home), ignore_errors=True)
 

@@ -11,7 +11,7 @@ import pytest
 from batches.execution.claim import claim_item
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
-from relaybatch.quickstart.servers.servers import PrivateRedis
+from relaybatch.quickstart.servers.private_servers import PrivateRedis
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
 from usage.models import UsageEvent

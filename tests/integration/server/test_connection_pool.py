@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from django.db import OperationalError, connection, transaction
 
-from relaybatch.db import connection as spare_connections
+from relaybatch.db import connection as connection_pool
 from relaybatch.db.connection import POOL, ConnectionPool, release_connection
 from relaybatch.db.postgresql.base import DatabaseWrapper, is_server_full
 from tests.support.servers.deployment import wait_until
@@ -29,8 +29,8 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """None of another test's, and those of this one stay until they are wanted."""
     connection.close()
-    monkeypatch.setattr(spare_connections, "MAX_IDLE_SECONDS", 3600.0)
-    monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 0.0)
+    monkeypatch.setattr(connection_pool, "MAX_IDLE_SECONDS", 3600.0)
+    monkeypatch.setattr(connection_pool, "SERVER_FULL_SECONDS", 0.0)
     yield
     POOL.close_all()
 
@@ -65,7 +65,7 @@ def test_what_one_thread_lends_the_next_one_takes() -> None:
     with limited_account(2) as url, threads_of(url, 2) as (first, second):
         lent = server_process(first)
         second.close()
-        first.lend()
+        first.release_to_pool()
         assert server_process(second) == lent
         assert server_process(first) != lent
 
@@ -103,7 +103,7 @@ def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_n
     with limited_account(3) as url, threads_of(url, 3) as (first, second, third):
         lent = server_process(first)
         second.close()
-        first.lend()
+        first.release_to_pool()
         third.close()
         assert server_process(second) != lent
 
@@ -115,7 +115,7 @@ def test_a_thread_that_is_refused_waits_for_what_another_lends() -> None:
         with ThreadPoolExecutor(1) as thread:
             served = thread.submit(_asked_once, first)
             wait_until(lambda: POOL.waiting == 1, lambda: "nobody waits")
-            first.lend()
+            first.release_to_pool()
             assert served.result() == lent
 
 
@@ -135,7 +135,7 @@ def test_a_server_that_stays_full_is_told_as_an_outage() -> None:
 
 
 def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spare_connections, "SERVER_FULL_SECONDS", 3600.0)
+    monkeypatch.setattr(connection_pool, "SERVER_FULL_SECONDS", 3600.0)
     with limited_account(4) as url, threads_of(url, 4) as wrappers:
         own = ConnectionPool()
         for wrapper in wrappers:
@@ -151,8 +151,8 @@ def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch
 def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(spare_connections, "MAX_AGE_SECONDS", 0.0)
-    monkeypatch.setattr(spare_connections, "YIELD_SECONDS", 3600.0)
+    monkeypatch.setattr(connection_pool, "MAX_AGE_SECONDS", 0.0)
+    monkeypatch.setattr(connection_pool, "YIELD_SECONDS", 3600.0)
     with limited_account(2) as url, threads_of(url, 2) as (first, second):
         own = ConnectionPool()
         own.record_opened(first.connection)
