@@ -147,9 +147,13 @@ def _run_check(name: str, check: Callable[[], str]) -> str:
     try:
         return check()
     except Exception as error:  # noqa: BLE001 -- whatever is wrong with it, the part is not ready
-        # The class alone: messages of drivers hold addresses and names of accounts.
-        logger.warning("not ready: %s: %s", name, type(error).__qualname__)
+        _log_not_ready(name, error)
         return CONNECTION_FAILED
+
+
+def _log_not_ready(part: str, error: Exception) -> None:
+    # Only the type: messages of drivers hold addresses and names of accounts.
+    logger.warning("readiness check failed", extra={"step": part, "reason": type(error).__qualname__})
 
 
 def _collect_results(started: dict[str, Future[str]], *, deadline: float) -> dict[str, str]:
@@ -172,7 +176,7 @@ def _check_redis() -> str:
         try:
             written = redis.set(f"{PREFIX}ready", 1, px=1000)
         except ERROR_REPLIES as error:
-            logger.warning("not ready: redis: %s", type(error).__qualname__)
+            _log_not_ready("redis", error)
             return "answers with an error"
         except (InvalidResponse, *INVALID_REPLY_ERRORS):
             written = None

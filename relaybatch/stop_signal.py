@@ -53,5 +53,5 @@ def _exit_after(stop: StopSignal, seconds: float) -> None:
     while not stop.wait(DAY_SECONDS):
         pass
     time.sleep(seconds)
-    logger.warning("told to end, and still waiting for a server: the process ends now")
+    logger.warning("process exits while still waiting for a server")
     os._exit(0)

@@ -154,4 +154,4 @@ def route_not_found() -> errors.NotFound:
 
 
 def _log_unexpected(exception: BaseException, request: HttpRequest) -> None:
-    logger.error("unexpected in %s: %s", request.method, log_format.describe_exception(exception))
+    logger.error("unexpected exception in a view", exc_info=exception, extra={"method": request.method})

@@ -53,9 +53,13 @@ def request_id(get_response: Handler) -> Handler:
 
 def _log_access(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
     """No query string, header or body: those may hold what is nobody's business."""
-    access.info(
-        "%s %s %d in %.0f ms", request.method, quote(request.path), response.status_code, milliseconds
-    )
+    fields = {
+        "method": request.method,
+        "path": quote(request.path),
+        "status": response.status_code,
+        "ms": round(milliseconds),
+    }
+    access.info("request served", extra=fields)
 
 
 def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:

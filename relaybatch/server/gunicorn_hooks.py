@@ -74,7 +74,7 @@ def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -
     identifier = f"req_{uuid7().hex}"
     # The path is not known here: Anthropic's form around OpenAI's fields, which both kinds of client can read.
     body = json.dumps({"type": "error", "error": error, "request_id": identifier}).encode()
-    logger.info("a request was refused by the web server: %d", status, extra={"request_id": identifier})
+    logger.info("request rejected by web server", extra={"request_id": identifier, "status": status})
     head = (
         f"HTTP/1.1 {status} {phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nrequest-id: {identifier}\r\nx-request-id: {identifier}\r\n\r\n"

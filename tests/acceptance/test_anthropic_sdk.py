@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,9 @@ def until_ended(batches: Any, batch: Any) -> Any:
 
 
 def calls(web: Web, part: str) -> int:
-    return sum("relaybatch.access" in line and part in line for line in web.log().splitlines())
+    lines = [json.loads(line) for line in web.log().splitlines()]
+    served = [line for line in lines if line.get("event") == "request served"]
+    return sum(part in f"{line['method']} {line['path']}" for line in served)
 
 
 @pytest.mark.parametrize("namespace", ["messages", "beta"])

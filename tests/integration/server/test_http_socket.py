@@ -207,6 +207,13 @@ def test_the_log_of_the_process_holds_the_id_of_the_answer_and_no_credential(
     assert [json.loads(line)["logger"] for line in lines] == ["relaybatch.access"]
     assert rows.relay_key_value not in web.log()
     assert "cursor" not in lines[0]
+    served = json.loads(lines[0])
+    assert (served["event"], served["method"], served["path"], served["status"]) == (
+        "request served",
+        "GET",
+        PATH,
+        400,
+    )
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,9 @@ def line_about(written: io.StringIO, words: str) -> str:
 
 def test_a_text_line_of_a_request_has_its_id(client: Client, written: io.StringIO) -> None:
     response = client.get("/v1/batches/none")
-    assert line_about(written, "relaybatch.access").endswith(f" request_id={response['request-id']}")
+    line = line_about(written, "relaybatch.access")
+    assert f" request served request_id={response['request-id']} status=" in line
+    assert line.endswith(" method=GET path=/v1/batches/none")
 
 
 def test_a_text_line_of_an_item_has_its_ids(
