@@ -13,7 +13,7 @@ from django.test import AsyncClient
 
 from batches.models import Batch
 from batches.payloads import open_store
-from relaybatch.http.request_body import max_sent_bytes
+from relaybatch.http.body_limits import max_sent_bytes
 from tests.support.rows.item_outcomes import complete
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers import asgi
@@ -40,7 +40,7 @@ def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> WatchedStrea
 
 @pytest.fixture
 def low_limits(settings: Settings) -> int:
-    """A selection's is the largest then; compressed, somewhat more may travel."""
+    """The item filter's limit is the largest then; a gzip body may be a little larger."""
     settings.RELAY_MAX_REQUEST_BYTES = settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = 1 << 20
     return max_sent_bytes()
 

@@ -51,10 +51,11 @@ def test_a_text_line_ends_with_its_fields() -> None:
 
 
 def test_a_line_about_a_host_key_says_which_and_how_it_answered() -> None:
-    fields = {"host": "openai", "host_key": "main", "status": 401, "seconds": 60}
-    line = TextFormatter().format(record_with("breaker opened", **fields))
-    assert line == "breaker opened host=openai host_key=main status=401 seconds=60"
-    assert json.loads(JsonFormatter().format(record_with("breaker opened", **fields)))["host_key"] == "main"
+    record = record_with("breaker opened", host="openai", host_key="main", status=401, seconds=60)
+    assert TextFormatter().format(record) == (
+        "breaker opened host=openai host_key=main status=401 seconds=60"
+    )
+    assert json.loads(JsonFormatter().format(record))["host_key"] == "main"
 
 
 def test_a_text_line_carries_the_id_of_the_request_that_is_served() -> None:
