@@ -1,6 +1,6 @@
-"""`python -m relaybatch.quickstart.clean HOME`: remove a demo's data, wherever it had to be kept.
+"""`python -m relaybatch.quickstart.clean HOME`: delete a demo's data, also what had to be stored outside HOME.
 
-Only what a demo makes: HOME may have been mistyped, or hold other things as well.
+Only files that a demo creates are deleted: HOME may be mistyped, or contain other files as well.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def _remove(home: Path) -> None:
         shutil.rmtree(home / name, ignore_errors=True)
     for name in FILES:
         (home / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # something else is in it
+    with contextlib.suppress(OSError):  # it contains other files
         home.rmdir()
 
 

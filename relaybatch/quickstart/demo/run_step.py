@@ -1,4 +1,4 @@
-"""Running a step of the demo that ends by itself."""
+"""Run a command of the demo that ends by itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def run_step(
     environment: Mapping[str, str],
     shutdown: Shutdown,
 ) -> str:
-    """What it wrote to stdout; `QuickstartError` with its last line on stderr when it failed."""
+    """Run the command and return its stdout. Raises QuickstartError with its last line on stderr if it failed."""
     process = subprocess.Popen(
         command,
         cwd=root,
@@ -42,7 +42,7 @@ def run_step(
         process.kill()
         process.communicate()
     if process.returncode != 0:
-        last = (errors.strip().splitlines() or ["it said nothing"])[-1]
+        last = (errors.strip().splitlines() or ["no message on stderr"])[-1]
         raise QuickstartError(f"{step}: {last}")
     return output
 

@@ -1,4 +1,4 @@
-"""The demo's own processes, together."""
+"""Start, check and stop the demo's processes together."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTLE_SECONDS = 5.0
-"""A worker needs them after its grace, to hand in what it cut off."""
+"""How long a worker may take after its grace to settle the items that it aborted."""
 
 
 class SupervisedProcesses:
-    """Each in a session of its own, so that a Ctrl-C in the terminal reaches us alone; none outlives us."""
+    """Processes in sessions of their own, so that Ctrl-C reaches only the demo, and that end with the demo."""
 
     def __init__(self, *, home: Path, directory: Path, grace_seconds: float) -> None:
         self._home = home
@@ -41,20 +41,20 @@ class SupervisedProcesses:
             raise QuickstartError(f"{name} {problem}") from None
 
     def raise_if_exited(self) -> None:
-        """Raises `QuickstartError` when one of them is no longer there."""
+        """Raise QuickstartError if one of them has exited."""
         for name, process in self._running.items():
             if not process.is_alive:
                 raise QuickstartError(f"{name} ended by itself: see {process.log}")
 
     def stop(self) -> None:
-        """All at once: the slowest decides how long it takes."""
+        """Stop all of them at the same time; returns when all have exited."""
         for process in self._running.values():
             process.request_stop()
         for process in self._running.values():
             process.wait()
 
     def kill(self) -> None:
-        """Without waiting, for a person who will not wait; `stop` still has to follow."""
+        """Send SIGKILL to all without waiting, after a second Ctrl-C. `stop` must still follow."""
         for process in self._running.values():
             if process.is_alive:
                 with contextlib.suppress(ProcessLookupError):

