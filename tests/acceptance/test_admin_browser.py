@@ -1,4 +1,4 @@
-"""The admin in a real browser: somebody logs in and looks at batches, an item and usage."""
+"""The admin in a real browser: an operator logs in and opens batches, an item and usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def artefacts(tmp_path: Path) -> Path:
-    """Where the screenshots stay: RELAYBATCH_ARTEFACTS, else the test's own folder."""
+    """Folder of the screenshots: RELAYBATCH_ARTEFACTS, else the test's own folder."""
     folder = Path(os.environ.get("RELAYBATCH_ARTEFACTS") or tmp_path / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -60,7 +60,7 @@ def log_in(chromium: Browser, origin: str) -> None:
 
 
 def pages(world: SimpleNamespace) -> list[tuple[str, str, str]]:
-    """`(name, path, words on it)`."""
+    """`(name, path, text on the page)`."""
     batch, item = world.ended_batch.id, world.items[0].id
     return [
         ("front", "/admin/", "Catalog"),

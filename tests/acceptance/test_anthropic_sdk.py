@@ -1,4 +1,4 @@
-"""Anthropic's SDK, unmodified: batches through a web process, workers and a sweeper, on the client's defaults."""
+"""Anthropic's unmodified SDK with default options: batches through a web process, workers and a sweeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`make run` as a person meets it: the real command, its output, and what is left when it ends."""
+"""`make run` as a user sees it: the real command, its output, and what is left when it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
 STOP_SECONDS = 15
-"""The promise is 5 s; a machine that runs other tests meanwhile may need more."""
+"""The promise is 5 s; a machine that runs other tests at the same time may need more."""
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
 OF_THIS_RUN = (
     "DATABASE_URL",
@@ -44,7 +44,7 @@ OF_THIS_RUN = (
 
 
 class MakeRun:
-    """A running `make run`, as its own process group, like a command of an interactive shell."""
+    """A running `make run` in a process group of its own, like a command of an interactive shell."""
 
     def __init__(self, home: Path, *, port: int | None = None, **environment: str) -> None:
         self.port = port or free_port()

@@ -1,4 +1,4 @@
-"""OpenAI's SDK, unmodified, polls, lists and cancels chat batches; only the create is a plain request."""
+"""OpenAI's unmodified SDK polls, lists and cancels chat batches; only the create is a plain request."""
 
 from __future__ import annotations
 

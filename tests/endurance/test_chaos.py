@@ -1,4 +1,4 @@
-"""`make chaos` runs, tells what it did, leaves nothing behind, and stops when asked to."""
+"""`make chaos` runs, reports what it did, leaves nothing behind, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_an_interrupt_ends_all_that_chaos_started(tmp_path: Path) -> None:
 
 
 def command_lines() -> str:
-    """Of all processes, where the system has /proc."""
+    """Command lines of all processes, if the system has /proc."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""Many at once: clients that poll while items run, owners that want the same slots, cancels against the last items."""
+"""Concurrent load: clients that poll while items run, owners that share slots, cancels against the last items."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'cro
 
 
 def poll_as_client(web: Web, batch: Batch, headers: dict[str, str]) -> list[int]:
-    """The statuses of a client's calls."""
+    """Send a client's requests and return their statuses."""
     paths = (f"/v1/batches/{batch.id}", f"/v1/batches/{batch.id}/results", "/v1/batches?dialect=relay")
     return [web.call("GET", path, headers=headers).status for path in paths * POLLS]
 
@@ -86,7 +86,7 @@ def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
 def test_ten_items_of_another_owner_do_not_wait_for_twenty_thousand(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """Told by the order in which items ended, so that a slow machine changes nothing."""
+    """Judged by the order in which items ended, so that a slow machine makes no difference."""
     upstream.handler = lambda _: answers.after(0.01)
     large = submit(catalog, *[chat_body()] * 20_000)
     deployment.worker()
@@ -110,7 +110,7 @@ def test_ten_items_of_another_owner_do_not_wait_for_twenty_thousand(
 def test_ten_owners_get_equal_shares(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """When the first of them has half of its items done, nobody is more than 15 % behind it."""
+    """When the first of them has completed half of its items, none is more than 15 % behind."""
     upstream.handler = lambda _: answers.after(0.002)
     batches = [submit(make_caller(catalog), *[chat_body()] * 300) for _ in range(10)]
     deployment.worker()
@@ -132,7 +132,7 @@ def test_ten_owners_get_equal_shares(
 def test_a_hundred_cancels_against_a_hundred_last_items_leave_no_half_state(
     catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """Each batch has an item on its way and one that waits. Every second call fails so that it would be retried."""
+    """Each batch has a running item and a waiting one. Every second call fails in a way that would be retried."""
     batches = [submit(catalog, chat_body(), chat_body(), max_attempts=2) for _ in range(100)]
     for start in range(0, 100, 20):
         race(batches[start : start + 20], upstream)

@@ -1,4 +1,4 @@
-"""Twenty thousand items of two owners, each asking for an echo of its own words, at upstreams that misbehave."""
+"""Twenty thousand items of two owners, each asking for an echo of its own text, at upstreams that misbehave."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def add_model(catalog: SimpleNamespace, name: str, url: str, number: int) -> Non
 
 @contextlib.contextmanager
 def breakers_that_close_at_once() -> Iterator[None]:
-    """An upstream that misbehaves would else be left alone most of the time."""
+    """Otherwise the breakers of misbehaving upstreams would be open most of the time."""
     over = threading.Event()
 
     def close_them() -> None:
@@ -125,7 +125,7 @@ def has_ended(batch: Batch) -> bool:
 
 
 def echoes(name: str, batch: Batch) -> Iterator[tuple[str, str]]:
-    """Each item's words, and what came back for them."""
+    """Each item's text, and the text of its response."""
     for page in iter_results(batch.id, ResultFilter()):
         for result in page:
             yield f"{name}-{result.row.idx}", prompt_in(result.response) if result.response else ""

@@ -1,4 +1,4 @@
-"""Processes that hang, as a stopped one or one on a machine that is gone does: nobody waits for them for long."""
+"""Processes that hang, being stopped or on an unreachable machine, delay nobody for long."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_sweeper_that_hangs_loses_its_lock_to_the_next_one(
 def test_a_redis_that_hangs_stops_neither_expiry_nor_the_care_for_dead_workers(
     deployment: Deployment, catalog: SimpleNamespace, tmp_path: Path
 ) -> None:
-    """It takes connections, and answers nothing."""
+    """Redis accepts connections and does not answer."""
     broker = PrivateRedis(tmp_path)
     broker.start()
     try:
@@ -68,7 +68,7 @@ def test_a_redis_that_hangs_stops_neither_expiry_nor_the_care_for_dead_workers(
 def test_a_worker_that_hangs_while_it_settles_holds_up_nobody_and_its_usage_is_kept(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """It has the batch's lock and the item's row; the server ends its transaction, the sweeper takes the item."""
+    """It holds the batch's lock and the item's row; the server ends its transaction, the sweeper reclaims the item."""
     sleeper = deployment.worker(RELAY_FAULT="while_settling:stop@1")
     deployment.sweeper()
     batch = submit(catalog, chat_body())

@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL go away in the middle of a batch, and come back."""
+"""Redis and PostgreSQL become unavailable while a batch runs, and come back."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
 def test_redis_read_only_for_half_a_minute_ends_no_process_and_every_item_is_sent_once(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
-    """As a failover leaves it: a replica of a server that nobody reaches. One worker starts meanwhile."""
+    """As after a failover: a replica of an unreachable primary. One worker starts during the outage."""
     upstream.handler = lambda _: answers.after(0.02)
     broker = PrivateRedis(tmp_path)
     broker.start()

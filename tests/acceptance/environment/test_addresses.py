@@ -1,4 +1,4 @@
-"""Every address may be one of IPv6, and the database's a unix socket; the web server listens on both families."""
+"""Every address may be an IPv6 one, the database's also a unix socket; the web server listens on IPv4 and IPv6."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ONE_WORKER = "--workers=1 --threads=8"
 
 
 def web_on(deployment: Deployment, port: int, **environment: str) -> Process:
-    """By `PORT` alone, as a deployment starts it."""
+    """Start a web process with `PORT` alone, as a deployment does."""
     web = deployment.start("web", PORT=str(port), GUNICORN_CMD_ARGS=ONE_WORKER, **environment)
     wait_until(lambda: not web.is_alive or is_up("127.0.0.1", port), web.log)
     assert web.is_alive, web.log()

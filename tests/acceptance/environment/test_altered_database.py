@@ -1,4 +1,4 @@
-"""A database whose sessions are set for other users than us: every route, the worker and the sweeper go their way."""
+"""With unusual defaults of the database's sessions, every route, the worker and the sweeper work."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ITEMS = 20
 
 @pytest.fixture
 def _altered(transactional_db: None) -> Iterator[None]:
-    """For new sessions only: this test's own goes on."""
+    """Alter the database for new sessions; this test's own session is unchanged."""
     name = Identifier(connection.settings_dict["NAME"])
     url = deployment_environment()["DATABASE_URL"]
     with psycopg.connect(url, autocommit=True) as server, contextlib.ExitStack() as closing:

@@ -1,4 +1,4 @@
-"""What a worker process keeps open from one item to the next."""
+"""A worker process keeps its database connections from one item to the next."""
 
 from __future__ import annotations
 

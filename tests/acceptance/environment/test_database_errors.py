@@ -1,4 +1,4 @@
-"""PostgreSQL answers, but with errors: workers and sweeper wait until it is over, and can be stopped meanwhile."""
+"""While PostgreSQL answers with errors, workers and sweeper retry, and can be stopped."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_nothing_is_lost_while(
 def test_a_worker_with_an_answer_that_cannot_be_settled_ends_when_it_is_told_and_its_grace_is_over(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """What it ran is then a lost worker's."""
+    """Its items are then settled as a lost worker's."""
     gate = threading.Event()
     upstream.handler = lambda _: answers.held(gate)
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="1")

@@ -1,4 +1,4 @@
-"""A database with fewer connections than all threads together: everything goes on, slower at most."""
+"""With fewer database connections than threads, everything goes on, at most slower."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def database_url(transactional_db: None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def callers_of(web: Web, headers: dict[str, str]) -> Iterator[Counter[tuple[int, str]]]:
-    """They ask one question after the other; what they were answered, by status and code."""
+    """Client threads that send one request after the other; yields their responses, counted by status and code."""
     heard: Counter[tuple[int, str]] = Counter()
     over = threading.Event()
 
@@ -94,7 +94,7 @@ def test_a_web_process_that_is_not_used_gives_its_connections_back(
 def test_a_worker_holds_no_connection_for_items_that_wait_for_their_upstream(
     tmp_path: Path, catalog: SimpleNamespace, upstream: Upstream, database_url: str
 ) -> None:
-    """One for the looks of its watch, which come twice a second."""
+    """One connection for the worker monitor, which uses it twice a second."""
     upstream.handler = lambda _: answers.hang()
     with Deployment(tmp_path, DATABASE_URL=database_url) as deployment:
         worker = deployment.worker()

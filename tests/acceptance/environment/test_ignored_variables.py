@@ -1,4 +1,4 @@
-"""The environment of other projects changes nothing: a deployment's addresses and settings are its own variables."""
+"""Environment variables of other projects change nothing: a deployment is configured by its own variables only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command says may be lost, in an encoding, a closed pipe or a full disk: its exit code tells what was done."""
+"""A command's output may be lost (encoding, closed pipe, full disk); its exit code still says what was done."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ NO_SPACE = "No space left on device"
 
 
 def run(*arguments: str | bytes | Path, **streams: Any) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr, in a terminal that says to be ASCII. `streams` may name others."""
+    """Run a command in an ASCII locale. Returns exit code, stdout and stderr; `streams` may replace these."""
     done = subprocess.run(
         [sys.executable, "manage.py", *arguments],
         cwd=ROOT,

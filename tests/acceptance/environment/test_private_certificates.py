@@ -1,4 +1,4 @@
-"""An upstream behind a CA of one's own is reached by the variables that other programs read for it."""
+"""An upstream with a private CA is trusted by the variables that other programs use for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process that could not read what is stored says so at its start, and does not start."""
+"""A process that could not decrypt what is stored exits at its start and says why."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every process and command ends at a wrong variable with exit code 1 and one line on stderr, which names it."""
+"""On an invalid variable, every process and command exits with 1 and one line on stderr that names it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The private PostgreSQL and Redis: started, stopped, killed, found again."""
+"""The private PostgreSQL and Redis: started, stopped, killed, and started again on their data."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def own_binaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def used_home() -> Iterator[Path]:
-    """Has a cluster in it: making one takes a second or two, copying it none."""
+    """A home that contains a cluster: to create one takes a second or two, to copy it no time."""
     folder = Path(tempfile.mkdtemp(prefix="relaybatch-used-home-"))
     with private_servers(folder, durable=False):
         pass

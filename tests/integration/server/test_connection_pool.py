@@ -1,4 +1,4 @@
-"""What a thread does not use of the database serves the process's other threads, and then other processes."""
+"""Idle database connections are shared by the threads of a process, and then left to other processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture(autouse=True)
 def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """None of another test's, and those of this one stay until they are wanted."""
+    """Start without idle connections, and keep those of this test until they are used."""
     connection.close()
     monkeypatch.setattr(connection_pool, "MAX_IDLE_SECONDS", 3600.0)
     monkeypatch.setattr(connection_pool, "SERVER_FULL_SECONDS", 0.0)
@@ -37,7 +37,7 @@ def spares(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @contextlib.contextmanager
 def threads_of(url: str, count: int) -> Iterator[list[DatabaseWrapper]]:
-    """Each as if it were another thread's, with its connection made."""
+    """Database wrappers with open connections, each as if it belonged to another thread."""
     account = psycopg.conninfo.conninfo_to_dict(url)
     own = connection.settings_dict | {"USER": account["user"], "PASSWORD": account["password"]}
     wrappers = [DatabaseWrapper(dict(own), alias="default") for _ in range(count)]

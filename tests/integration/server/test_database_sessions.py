@@ -1,4 +1,4 @@
-"""A database or a role may be set otherwise than usual, for its other users: our sessions set what they need."""
+"""Our sessions set what they need, whatever defaults a database or a role has for its other users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextlib.contextmanager
 def altered(name: str, value: str) -> Iterator[None]:
-    """For new sessions only, so not for this test's own."""
+    """Alter the database for new sessions, so not for this test's own."""
     database = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER DATABASE {database} SET {name} TO {value}")

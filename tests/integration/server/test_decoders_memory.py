@@ -1,4 +1,4 @@
-"""No body and no answer takes more than four times its size, whatever is in it: over every decoder of outside bytes."""
+"""No decoder of untrusted bytes takes more than four times the size of a body or response, whatever it contains."""
 
 from __future__ import annotations
 

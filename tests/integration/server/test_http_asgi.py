@@ -1,4 +1,4 @@
-"""The same surface under an ASGI server."""
+"""The same API under an ASGI server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every route has in common: ids, slashes, methods, envelopes, and no page of Django's."""
+"""What every route has in common: request ids, slashes, methods, error envelopes, and no HTML page of Django's."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def error_of(response: Any) -> dict[str, Any]:
 
 
 class StatusError(errors.ApiError):
-    """Any status, for tables."""
+    """An error with any status, for tables."""
 
     def __init__(self, status: int) -> None:
         super().__init__("why", code="word", param="requests[3].model")

@@ -143,7 +143,7 @@ def test_a_look_takes_one_session_and_leaves_none(tmp_path: Path) -> None:
 def test_of_several_who_ask_at_once_one_looks_and_all_are_answered(
     tmp_path: Path, proxy: DatabaseProxy
 ) -> None:
-    """As many as a web process has threads, while the database says nothing: so nobody is done before the last asks."""
+    """As many as a web process has threads. The database hangs, so that none is done before the last one asks."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
         proxy.stop_responding()
         before = proxy.accepted
@@ -158,7 +158,7 @@ def test_of_several_who_ask_at_once_one_looks_and_all_are_answered(
 def test_a_database_that_fell_silent_is_ready_when_another_answers_in_its_place(
     tmp_path: Path, proxy: DatabaseProxy
 ) -> None:
-    """What was asked of the first is never answered."""
+    """The first database never answers what it was asked."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
         assert checks_of(web) == ALL_OK
         proxy.stop_responding()

@@ -1,4 +1,4 @@
-"""What only a real connection shows: chunks, 100-continue, clients that leave, and refusals while they send."""
+"""What only a real connection shows: chunks, 100-continue, disconnects, and errors while the client still sends."""
 
 from __future__ import annotations
 

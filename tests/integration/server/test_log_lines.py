@@ -1,4 +1,4 @@
-"""Whatever a process writes on stderr is one line an event, with the ids of what it is about."""
+"""Every line that a process writes on stderr is one event with its fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """What the handler of the settings writes; that one itself holds on to the stderr that it has met first."""
+    """What the configured handler writes. That handler itself keeps the stderr that it was created with."""
     (handler,) = [each for each in logging.getLogger().handlers if type(each) is logging.StreamHandler]
     stream = io.StringIO()
     beside = logging.StreamHandler(stream)

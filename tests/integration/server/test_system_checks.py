@@ -1,4 +1,4 @@
-"""System checks: what cannot work is said with its mend, and nobody needs a database to hear it."""
+"""System checks report what cannot work, with a hint how to fix it, and need no database."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Stands before a web process, takes in what it answers, and hangs up in place of handing it on.
+"""A proxy in front of a web process that receives a response and closes the connection instead of forwarding it.
 
-with CuttingProxy(web.port) as proxy:      # clients are told proxy.origin
-    proxy.cut(2)                           # so many answers from now on never arrive
+with CuttingProxy(web.port) as proxy:      # clients use proxy.origin
+    proxy.cut(2)                           # the next two responses are dropped
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CuttingProxy(TcpProxy):
-    """`cuts`: how many answers it has still to cut."""
+    """`cuts`: how many responses are still to be dropped."""
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port))

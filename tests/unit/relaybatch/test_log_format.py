@@ -1,4 +1,4 @@
-"""A log line has a fixed event and known fields, says where something broke, and nothing of what it was about."""
+"""A log line has a fixed event and known fields, says where an exception was raised, and never quotes its message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ASGI application sees of a body, message by message."""
+"""What an ASGI application receives of a body, message by message."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def piece(size: int, *, more: bool = True) -> dict[str, Any]:
 
 
 def seen(*sent: dict[str, Any], seconds: float = 30) -> tuple[list[dict[str, Any]], int]:
-    """The messages up to the end of the body, and how many the server still has when one more was asked for."""
+    """The messages up to the end of the body, and how many the server still has after one more was requested."""
 
     async def asked() -> list[Any]:
         body = BoundedBody(receive, limit_bytes=LIMIT, drain_seconds=seconds)

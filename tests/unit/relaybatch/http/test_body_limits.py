@@ -1,4 +1,4 @@
-"""The largest body that any route takes bounds what is read of a rejected one."""
+"""The limit of what is read of a rejected body is the largest one of all routes."""
 
 from __future__ import annotations
 

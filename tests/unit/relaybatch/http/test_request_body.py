@@ -14,7 +14,7 @@ LIMIT = 1000
 
 
 class Stream(io.BytesIO):
-    """A connection's input that counts, and may break off."""
+    """A connection's input that counts bytes, and may break."""
 
     taken = 0
     broken = False

@@ -1,4 +1,4 @@
-"""What `make run` shows, and what it reads before it starts anything."""
+"""What `make run` prints, and what it reads before it starts anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hostile bodies and answers, for every decoder of outside bytes. See tests/support/hostile/decoder_memory.py."""
+"""Hostile bytes on the way to an upstream and back: items, responses, whole HTTP exchanges, stored responses."""
 
 from __future__ import annotations
 
@@ -8,18 +8,10 @@ import os
 import socket
 import time
 import uuid
-from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, cast
 
-from batches.dialects.body_parser import parse_body
-from batches.dialects.detection import detect_dialect
-from batches.dialects.request_context import RequestContext
 from batches.dialects.results.json_lines import coalesce_chunks
 from batches.dialects.results.result_lines import render_result_line
 from batches.results import results
-from batches.submission.resubmit import parse_item_filter
-from relaybatch.http.errors import ApiError
 from routing.adapters import ADAPTERS
 from routing.transport.connection_attempt import ConnectionAttempt
 from routing.transport.http_request import UpstreamRequest, post
@@ -27,161 +19,7 @@ from routing.upstream.call import AbortHandle
 from routing.upstream.failures import CallFailed
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_response
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from batches.models import Batch
-
-SIZE = 6_000_000
-EMOJI = "😀".encode()
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """`size_bytes`: of what the bytes stand for, where that is not their own number (compressed ones)."""
-
-    name: str
-    decode: Callable[[bytes], str]
-    outcome: str
-    body: Callable[[], bytes]
-    size_bytes: int | None = None
-
-
-def list_of(element: bytes, size: int = SIZE) -> bytes:
-    return b"[" + b",".join([element] * (size // (len(element) + 1))) + b"]"
-
-
-def members(size: int = SIZE, *, value: bytes = b"1") -> bytes:
-    """Of an object, without its braces; each of another name."""
-    return b",".join(b'"%x":%b' % (number, value) for number in range(size // (9 + len(value))))
-
-
-def string(piece: bytes = b"x", *, last: bytes = EMOJI, size: int = SIZE) -> bytes:
-    """With one character at its end that makes each of a Python string take four bytes."""
-    return b'"' + piece * (size // len(piece)) + last + b'"'
-
-
-def deep(size: int = SIZE) -> bytes:
-    return b"[" * (size // 2) + b"]" * (size // 2)
-
-
-def create_rows() -> list[Row]:
-    relay = b'{"shape":"openai","requests":[{"model":"m"}],%b}'
-    items = b'{"shape":"openai","requests":%b}'
-    chat = b'{"requests":[{"custom_id":%b,"params":%b}]}'
-    rows = [
-        (
-            "a million pairs of metadata",
-            "metadata",
-            lambda: relay % (b'"metadata":{%b}' % members(value=b'""')),
-        ),
-        ("metadata a list of objects", "metadata", lambda: relay % (b'"metadata":' + list_of(b"{}"))),
-        ("metadata of one long value", "metadata", lambda: relay % (b'"metadata":{"a":%b}' % string())),
-        ("a long on_rate_limit", "on_rate_limit", lambda: relay % (b'"on_rate_limit":' + string())),
-        ("max_attempts of many digits", "max_attempts", lambda: relay % (b'"max_attempts":' + b"1" * SIZE)),
-        ("max_attempts 1e…", "max_attempts", lambda: relay % (b'"max_attempts":1e' + b"9" * SIZE)),
-        ("a long shape", "shape", lambda: b'{"requests":[{"model":"m"}],"shape":%b}' % string()),
-        ("members that nobody reads", "accepted", lambda: relay % members()),
-        ("a long key with escapes", "accepted", lambda: relay % (string(b"x\\n") + b":1")),
-        ("deep members", "invalid_json", lambda: relay % (b'"a":' + deep())),
-        ("an item with a long model", "accepted", lambda: items % (b'[{"model":%b}]' % string())),
-        (
-            "an item with a list as model",
-            "requests[0].model",
-            lambda: items % (b'[{"model":%b}]' % list_of(b"{}")),
-        ),
-        (
-            "an item with a list as stream",
-            "requests[0].stream",
-            lambda: items % (b'[{"model":"m","stream":%b}]' % list_of(b"{}")),
-        ),
-        (
-            "an item of two models and many members",
-            "requests[0].model",
-            lambda: items % two_models(members()),
-        ),
-        (
-            "an item of two models and a long key",
-            "requests[0].model",
-            lambda: items % two_models(string() + b":1"),
-        ),
-        (
-            "an item of nested models",
-            "accepted",
-            lambda: items % b'[{"a":%b,"model":"m"}]' % list_of(b'{"model":1}'),
-        ),
-        (
-            "an item of brackets",
-            "accepted",
-            lambda: items % (b'[{"a":"model","b":%b,"model":"m"}]' % list_of(b"[]")),
-        ),
-        ("an item of escapes", "accepted", lambda: items % (b'[{"a":%b,"model":"m"}]' % string(b'\\"'))),
-        ("50,000 smallest items", "accepted", lambda: items % list_of(b'{"model":"m"}', 700_000)),
-        ("50,000 empty items", "requests[0].model", lambda: items % list_of(b"{}", 150_000)),
-        ("empty items over the limit", "requests", lambda: items % list_of(b"{}")),
-        ("numbers as items", "requests[0]", lambda: items % list_of(b"1")),
-        ("numbers as items, few", "requests[0]", lambda: items % list_of(b"1", 120_000)),
-        ("a long custom_id", "requests[0].custom_id", lambda: chat % (string(), b"{}")),
-        ("a list as custom_id", "requests[0].custom_id", lambda: chat % (list_of(b"{}"), b"{}")),
-        ("a list as params", "requests[0].params", lambda: chat % (b'"a"', list_of(b"{}"))),
-        ("large params", "requests[0].params", lambda: chat % (b'"a"', b'{"a":%b}' % list_of(b"{}"))),
-        ("empty items for chat", "requests", lambda: b'{"requests":%b}' % list_of(b"{}")),
-        (
-            "no UTF-8 behind many strings",
-            "invalid_json",
-            lambda: relay % (b'"a":[%b,"\xff"]' % list_of(b'""')),
-        ),
-        ("NaN behind a long string", "requests[0]", lambda: items % (b'[{"a":%b,"b":NaN}]' % string())),
-    ]
-    return [Row(name, created, outcome, body) for name, outcome, body in rows]
-
-
-def two_models(rest: bytes) -> bytes:
-    return b'[{"model":"m","Model":"n",' + rest + b"}]"
-
-
-def created(body: bytes) -> str:
-    asked = RequestContext(parameters=None, headers={}, origin=lambda: "http://h")  # type: ignore[arg-type]
-    try:
-        wire = parse_body(memoryview(body))
-        submission = detect_dialect(wire).parse_submission(wire, asked)
-    except ApiError as error:
-        return error.param or str(error.code)
-    return "accepted" if submission.requests else ""
-
-
-def retry_rows() -> list[Row]:
-    def numbered(form: bytes) -> bytes:
-        return b"[" + b",".join(form % number for number in range(300, 900_000)) + b"]"
-
-    rows = [
-        ("members that nobody reads", "None None None", lambda: b"{%b}" % members(SIZE)),
-        ("numbers", "idx", lambda: b'{"idx":%b}' % numbered(b"%d")),
-        ("the same number", "idx", lambda: b'{"idx":%b}' % list_of(b"1")),
-        ("a number of many digits", "idx", lambda: b'{"idx":%b}' % (b"1" * SIZE)),
-        ("codes", "error_code", lambda: b'{"error_code":%b}' % numbered(b'"%x"')),
-        ("a long code", "0 None None", lambda: b'{"error_code":%b}' % string(size=SIZE)),
-        ("ids", "custom_id", lambda: b'{"custom_id":%b}' % numbered(b'"%x"')),
-        ("50,000 ids", "None None 50000", lambda: b'{"custom_id":[%b]}' % wide_ids(b",", 50_000, 150)),
-        ("ids of 512", "None None 15000", lambda: b'{"custom_id":[%b]}' % wide_ids(b",", 15_000, 504)),
-        ("objects as ids", "custom_id", lambda: b'{"custom_id":%b}' % list_of(b"{}")),
-        ("deep", "invalid_json", lambda: b'{"custom_id":%b}' % deep(SIZE)),
-    ]
-    return [Row(name, selected, outcome, body) for name, outcome, body in rows]
-
-
-def wide_ids(separator: bytes, number: int, characters: int) -> bytes:
-    return separator.join(b'"%06d%b%b"' % (idx, b"x" * (characters - 7), EMOJI) for idx in range(number))
-
-
-def selected(body: bytes) -> str:
-    try:
-        selection = parse_item_filter(memoryview(body), cast("Batch", SimpleNamespace(total_items=1)))
-    except ApiError as error:
-        return error.param or str(error.code)
-    parts = (selection.error_code, selection.idx, selection.custom_id)
-    return " ".join("None" if part is None else str(len(part)) for part in parts)
+from tests.support.hostile.hostile_json import EMOJI, SIZE, Row, deep, list_of, members, string, two_models
 
 
 def item_rows() -> list[Row]:
@@ -206,7 +44,7 @@ def item_rows() -> list[Row]:
 
 
 def renamed(body: bytes) -> str:
-    """What becomes of an item on its way to an upstream that calls the model by another name."""
+    """Replace the model's name in an item, for an upstream that calls it by another name."""
     try:
         model = requested_model(body)
     except CallFailed as failed:
@@ -308,7 +146,7 @@ def headers(bytes_each: int) -> bytes:
 
 
 def exchanged(answer: bytes) -> str:
-    """What an attempt reads from an upstream that says so; the upstream is another process."""
+    """Send a request to an upstream, in another process, that responds with these bytes."""
     listener = socket.create_server(("127.0.0.1", 0))
     if not os.fork():
         _serve(listener, answer)
@@ -326,7 +164,7 @@ def _serve(listener: socket.socket, answer: bytes) -> None:
     asked = b""
     while not asked.endswith(b"{}"):
         asked += connection.recv(65_536)
-    with contextlib.suppress(OSError):  # whoever asked may have read enough
+    with contextlib.suppress(OSError):  # the client may have read enough
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_WR)
         connection.recv(1)
@@ -341,22 +179,12 @@ def result_rows() -> list[Row]:
         ("escapes", lambda: string(b'\\\\\\"\\n', last=b"")),
         ("line breaks", lambda: b"[" + b"\r\n" * (SIZE // 2) + b"]"),
     ]
-    return [Row(name, shown, "one line", body) for name, body in rows]
+    return [Row(name, rendered, "one line", body) for name, body in rows]
 
 
-def shown(response: bytes) -> str:
-    """Of a stored answer, its line as it goes out."""
+def rendered(response: bytes) -> str:
+    """Render a stored response as a line of the results."""
     row = results.ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
     parts = coalesce_chunks(render_result_line(results.Result(row, response, None), nested=False))
     breaks = sum(part.count(b"\n") + part.count(b"\r") for part in parts if part.isascii())
     return "one line" if breaks == 1 else f"{breaks} breaks"
-
-
-ROWS: dict[str, Callable[[], list[Row]]] = {
-    "create": create_rows,
-    "retry": retry_rows,
-    "item": item_rows,
-    "answer": answer_rows,
-    "exchange": exchange_rows,
-    "result": result_rows,
-}
