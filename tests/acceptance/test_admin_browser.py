@@ -38,10 +38,10 @@ def test_an_operator_looks_at_batches_an_item_and_usage(tmp_path: Path, artefact
     User.objects.create_superuser(username="owner", password="a long password")
     with web_process(tmp_path) as web, browser(tmp_path) as chromium:
         log_in(chromium, web.origin)
-        for name, path, words in pages(world):
+        for name, path, text in pages(world):
             chromium.open(f"{web.origin}{path}")
             wait_until(chromium.is_filled, lambda: chromium.text("body"))
-            assert words.lower() in chromium.text("body").lower(), name  # styles may show capitals
+            assert text.lower() in chromium.text("body").lower(), name  # styles may show capitals
             assert chromium.console_errors() == [], name
             chromium.screenshot(artefacts / f"{name}.png")
         chromium.open(f"{web.origin}/admin/batches/batch/")

@@ -205,8 +205,8 @@ def assert_the_printed_line_submits_a_batch(run: MakeRun) -> None:
     line = re.search(r"^try +(curl .*)$", run.output, re.MULTILINE)
     assert line
     if shutil.which("curl"):
-        shown = subprocess.run(["sh", "-c", f"{line[1]} -s"], capture_output=True, text=True, check=True)
-        assert '"status":"queued"' in shown.stdout.replace(" ", "")
+        output = subprocess.run(["sh", "-c", f"{line[1]} -s"], capture_output=True, text=True, check=True)
+        assert '"status":"queued"' in output.stdout.replace(" ", "")
 
 
 def assert_the_printed_login_opens_the_admin(run: MakeRun) -> None:

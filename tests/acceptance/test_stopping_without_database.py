@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GRACE_SECONDS = 1
-# What a process manager is told to wait longer than the grace (docs/operations.md).
+# How much longer than the grace a process manager should wait (docs/operations.md).
 MARGIN_SECONDS = 5
 WAYS: dict[str, Callable[[DatabaseProxy], None]] = {
-    "away": DatabaseProxy.go_down,
-    "silent": DatabaseProxy.stop_responding,
+    "down": DatabaseProxy.go_down,
+    "hanging": DatabaseProxy.stop_responding,
 }
 
 

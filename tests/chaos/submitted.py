@@ -76,8 +76,8 @@ def _shape(dialect: str, rng: random.Random) -> str:
 def _item(model: str, text: str, rng: random.Random) -> bytes:
     """Request body with irregular white space, to check that it reaches the upstream byte for byte."""
     padding = " " * rng.randrange(3) + "é\\u0000" * rng.randrange(3)
-    asked = f'"messages": [{{"role": "user", "content": "{text}{padding}"}}], "input":"{text}"'
-    return f'{{ "model":"{model}", {asked} ,"max_tokens": 16, "n": 1.0}}'.encode()
+    members = f'"messages": [{{"role": "user", "content": "{text}{padding}"}}], "input":"{text}"'
+    return f'{{ "model":"{model}", {members} ,"max_tokens": 16, "n": 1.0}}'.encode()
 
 
 def _relay(shape: str, bodies: list[bytes], tag: str, rng: random.Random) -> bytes:

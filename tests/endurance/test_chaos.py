@@ -31,12 +31,12 @@ def test_a_few_seconds_of_chaos_violate_nothing_and_leave_nothing(tmp_path: Path
         check=False,
         timeout=240,
     )
-    told = json.loads(ran.stdout)
-    assert [one for one in told["invariants"] if one["violations"]] == []
+    report = json.loads(ran.stdout)
+    assert [one for one in report["invariants"] if one["violations"]] == []
     assert ran.returncode == 0
-    assert (told["seed"], told["violations"], told["home"]) == (4, 0, None)
-    assert told["done"]
-    assert len(told["invariants"]) > 20
+    assert (report["seed"], report["violations"], report["home"]) == (4, 0, None)
+    assert report["done"]
+    assert len(report["invariants"]) > 20
     assert list(tmp_path.iterdir()) == []
 
 

@@ -43,10 +43,10 @@ WINDOW = 16
 WEB_THREADS = 8
 CLIENTS = 50
 POLLS = 2
-CROWD = {"PGAPPNAME": "crowd"}
+SESSION_NAME = {"PGAPPNAME": "load"}
 # docs/operations.md gives the sum: a publisher beside the web's threads, three more threads of a worker, one sweeper.
 MAX_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
-_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'crowd'"
+_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'load'"
 
 
 def poll_as_client(web: Web, batch: Batch, headers: dict[str, str]) -> list[int]:
@@ -65,16 +65,16 @@ def test_fifty_clients_poll_while_eight_slots_run_and_connections_stay_bounded(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
     upstream.handler = lambda _: answers.after(0.02)
-    deployment.start("worker", **CROWD)
-    deployment.sweeper(**CROWD)
-    with web_process(tmp_path, **CROWD) as web:
+    deployment.start("worker", **SESSION_NAME)
+    deployment.sweeper(**SESSION_NAME)
+    with web_process(tmp_path, **SESSION_NAME) as web:
         batch = submit(catalog, *[chat_body()] * 300)
         with ThreadPoolExecutor(CLIENTS) as clients:
-            asked = [clients.submit(poll_as_client, web, batch, catalog.headers) for _ in range(CLIENTS)]
+            polls = [clients.submit(poll_as_client, web, batch, catalog.headers) for _ in range(CLIENTS)]
             most = 0
-            while not all(one.done() for one in asked):
+            while not all(one.done() for one in polls):
                 most = max(most, count_sessions())
-        statuses = Counter(status for one in asked for status in one.result())
+        statuses = Counter(status for one in polls for status in one.result())
         wait_for_end(batch)
     assert statuses == {200: CLIENTS * 3 * POLLS}
     assert batch.final_counts == {"completed": 300}

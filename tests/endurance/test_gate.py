@@ -142,13 +142,13 @@ def test_a_concurrency_limit_is_never_exceeded_and_nearly_used_up(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     limit_policy(catalog, ("concurrency", 3, None, ""))
-    crowd = ConcurrencyCounter(0.05)
-    upstream.handler = lambda _: crowd
+    counter = ConcurrencyCounter(0.05)
+    upstream.handler = lambda _: counter
     two_workers(deployment)
     batch = submit(catalog, *[chat_body()] * 150, on_rate_limit="wait")
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 150}
-    assert crowd.max_running == 3
+    assert counter.max_running == 3
     assert claims(batch) < 250, "few items are published that could only be given back"
 
 
@@ -186,9 +186,9 @@ def test_round_robin_over_three_keys_is_even_to_within_one(
 def test_a_key_that_answered_401_is_called_by_no_worker_while_its_breaker_is_open(
     deployment: Deployment, transactional_db: None, upstream: Upstream
 ) -> None:
-    catalog = make_catalog(upstream.url, host_key_values=("dead", "alive"))
+    catalog = make_catalog(upstream.url, host_key_values=("rejected", "good"))
     upstream.handler = lambda request: (
-        answers.status(401) if request.credential == "dead" else answers.after(0.02)
+        answers.status(401) if request.credential == "rejected" else answers.after(0.02)
     )
     two_workers(deployment)
     first = submit(catalog, chat_body())
@@ -197,7 +197,7 @@ def test_a_key_that_answered_401_is_called_by_no_worker_while_its_breaker_is_ope
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 100}
     counts = Counter(request.credential for request in upstream.requests)
-    assert counts == {"dead": 1, "alive": 101}
+    assert counts == {"rejected": 1, "good": 101}
 
 
 def test_half_open_lets_exactly_one_probe_of_all_workers_through(

@@ -60,7 +60,7 @@ def test_redis_killed_and_started_again_loses_nothing_and_sends_nothing_twice(
             broker.kill()
             before = finished(batch)
             wait_until(lambda: not upstream.in_flight, lambda: "still running")
-            assert finished(batch) <= before + 16, "nothing new can be published while it is away"
+            assert finished(batch) <= before + 16, "nothing new can be published while it is unavailable"
             broker.start()
         wait_for_end(batch)
     finally:

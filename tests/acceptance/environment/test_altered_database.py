@@ -50,8 +50,8 @@ def _altered(transactional_db: None) -> Iterator[None]:
     with psycopg.connect(url, autocommit=True) as server, contextlib.ExitStack() as closing:
         closing.callback(server.execute, SQL("ALTER DATABASE {} RESET ALL").format(name))
         for setting, value in OTHERWISE.items():
-            words = SQL("ALTER DATABASE {} SET {} TO {}").format(name, Identifier(setting), value)
-            server.execute(words)
+            statement = SQL("ALTER DATABASE {} SET {} TO {}").format(name, Identifier(setting), value)
+            server.execute(statement)
         yield
 
 

@@ -38,7 +38,7 @@ _CUT = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %
 
 @contextlib.contextmanager
 def database_that(state: str) -> Iterator[None]:
-    begin, end = (SQL(words) for words in STATES[state])
+    begin, end = (SQL(clause) for clause in STATES[state])
     name = connection.settings_dict["NAME"]
     ours = connection.connection.info.backend_pid
     url = deployment_environment()["DATABASE_URL"].removesuffix(name) + "postgres"

@@ -41,19 +41,19 @@ def database_url(transactional_db: None) -> Iterator[str]:
 @contextlib.contextmanager
 def callers_of(web: Web, headers: dict[str, str]) -> Iterator[Counter[tuple[int, str]]]:
     """Client threads that send one request after the other; yields their responses, counted by status and code."""
-    heard: Counter[tuple[int, str]] = Counter()
+    responses: Counter[tuple[int, str]] = Counter()
     over = threading.Event()
 
     def ask() -> None:
         while not over.is_set():
             reply = web.call("GET", "/v1/batches", headers=headers)
-            heard[reply.status, reply.json.get("error", {}).get("code", "")] += 1
+            responses[reply.status, reply.json.get("error", {}).get("code", "")] += 1
 
     threads = [threading.Thread(target=ask) for _ in range(CALLERS)]
     for thread in threads:
         thread.start()
     try:
-        yield heard
+        yield responses
     finally:
         over.set()
         for thread in threads:
@@ -67,26 +67,26 @@ def test_a_batch_is_finished_while_the_web_process_is_used_by_more_callers_than_
     with (
         web_process(tmp_path, DATABASE_URL=database_url) as web,
         Deployment(tmp_path, DATABASE_URL=database_url) as deployment,
-        callers_of(web, catalog.headers) as heard,
+        callers_of(web, catalog.headers) as responses,
     ):
-        wait_until(lambda: heard.total() > 50, web.log)
+        wait_until(lambda: responses.total() > 50, web.log)
         deployment.worker()
         deployment.sweeper()
         batch = submit(catalog, *[chat_body(f"item {number}") for number in range(40)])
         wait_for_end(batch)
-        before = heard.total()
-        wait_until(lambda: heard.total() > before + 50, web.log)
+        before = responses.total()
+        wait_until(lambda: responses.total() > before + 50, web.log)
     assert batch.final_counts == {"completed": 40}
-    assert set(heard) <= {(200, ""), (503, "database_unavailable")}
-    assert heard[200, ""] > heard[503, "database_unavailable"]
+    assert set(responses) <= {(200, ""), (503, "database_unavailable")}
+    assert responses[200, ""] > responses[503, "database_unavailable"]
 
 
 def test_a_web_process_that_is_not_used_gives_its_connections_back(
     tmp_path: Path, catalog: SimpleNamespace, database_url: str
 ) -> None:
     with web_process(tmp_path, DATABASE_URL=database_url) as web:
-        with callers_of(web, catalog.headers) as heard:
-            wait_until(lambda: heard.total() > 50, web.log)
+        with callers_of(web, catalog.headers) as responses:
+            wait_until(lambda: responses.total() > 50, web.log)
             assert count_sessions(database_url) > 0
         wait_until(lambda: count_sessions(database_url) == 0, web.log, seconds=10)
 

@@ -111,8 +111,8 @@ def test_a_name_that_is_nobodys_is_refused_in_one_line(rows: SimpleNamespace, na
 
 @needs_full
 def test_on_a_full_disk_a_change_is_made_all_the_same_and_told_on_stderr(catalog_file: Path) -> None:
-    words = f"done, but the answer could not be written: {NO_SPACE}\n"
-    assert run_to(FULL, "apply", str(catalog_file)) == (0, "", words)
+    message = f"done, but the answer could not be written: {NO_SPACE}\n"
+    assert run_to(FULL, "apply", str(catalog_file)) == (0, "", message)
     assert Provider.objects.filter(name=SKY).exists()
 
 
@@ -136,8 +136,8 @@ def test_a_reader_that_has_read_enough_is_no_trouble(catalog_file: Path) -> None
 
 
 def test_without_a_stdout_a_change_is_made_all_the_same(catalog_file: Path) -> None:
-    words = "done, but the answer could not be written: Bad file descriptor\n"
-    assert run("apply", str(catalog_file), stdout=None, preexec_fn=lambda: os.close(1)) == (0, "", words)
+    message = "done, but the answer could not be written: Bad file descriptor\n"
+    assert run("apply", str(catalog_file), stdout=None, preexec_fn=lambda: os.close(1)) == (0, "", message)
     assert Provider.objects.filter(name=SKY).exists()
 
 
@@ -151,21 +151,21 @@ def test_a_failure_is_one_also_where_stderr_is_full_or_closed() -> None:
 @needs_full
 def test_a_key_that_cannot_be_shown_is_not_made(rows: SimpleNamespace) -> None:
     before = RelayKey.objects.count()
-    words = f"nothing was done: the answer could not be written: {NO_SPACE}\n"
-    assert run_to(FULL, "create_key", "--service-account", "account1") == (1, "", words)
+    message = f"nothing was done: the answer could not be written: {NO_SPACE}\n"
+    assert run_to(FULL, "create_key", "--service-account", "account1") == (1, "", message)
     assert RelayKey.objects.count() == before
 
 
 def test_a_key_whose_reader_is_gone_keeps_its_value(rows: SimpleNamespace) -> None:
-    words = "nothing was done: the answer could not be written: Broken pipe\n"
-    assert run_to_a_closed_pipe("rotate_key", str(rows.relay_key.id), "--json") == (1, "", words)
+    message = "nothing was done: the answer could not be written: Broken pipe\n"
+    assert run_to_a_closed_pipe("rotate_key", str(rows.relay_key.id), "--json") == (1, "", message)
     assert RelayKey.objects.get(id=rows.relay_key.id).key_hash == hash_value(rows.relay_key_value)
 
 
 def test_a_token_that_cannot_be_shown_is_not_minted(rows: SimpleNamespace) -> None:
-    words = "nothing was done: the answer could not be written: Bad file descriptor\n"
+    message = "nothing was done: the answer could not be written: Bad file descriptor\n"
     arguments = ("mint_token", "--user", "ana")
-    assert run(*arguments, stdout=None, preexec_fn=lambda: os.close(1)) == (1, "", words)
+    assert run(*arguments, stdout=None, preexec_fn=lambda: os.close(1)) == (1, "", message)
     assert not InferenceToken.objects.exists()
 
 

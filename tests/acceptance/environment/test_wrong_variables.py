@@ -40,8 +40,8 @@ def ended(command: list[str], **environment: str) -> tuple[int, str, str]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_wrong_variable_is_one_line(name: str) -> None:
-    words = "RELAY_BATCH_MAX_ITEMS: expected a whole number from 1 to 1000000\n"
-    assert ended(COMMANDS[name], RELAY_BATCH_MAX_ITEMS="many") == (1, "", words)
+    message = "RELAY_BATCH_MAX_ITEMS: expected a whole number from 1 to 1000000\n"
+    assert ended(COMMANDS[name], RELAY_BATCH_MAX_ITEMS="many") == (1, "", message)
 
 
 def test_an_empty_number_of_web_processes_counts_as_unset(tmp_path: Path) -> None:

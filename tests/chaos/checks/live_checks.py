@@ -175,24 +175,24 @@ class LiveChecks:
         )
         if reply is None or reply.status != 200:
             return
-        shown = json.loads(reply.body)
-        counts, total = _reported_counts(submission, shown)
+        status = json.loads(reply.body)
+        counts, total = _reported_counts(submission, status)
         message = f"{submission.dialect} {submission.public_id}: shows {counts} of {total}"
         self._findings.record(
             ADD_UP,
             *([message] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else []),
         )
         if submission.dialect == "relay":
-            self._compare_items(submission, shown)
+            self._compare_items(submission, status)
 
-    def _compare_items(self, submission: Submission, shown: dict[str, Any]) -> None:
+    def _compare_items(self, submission: Submission, status: dict[str, Any]) -> None:
         seen = self._shown.setdefault(submission.row_id, {})
-        now = {item["idx"]: item["state"] for item in shown["items"]}
+        now = {item["idx"]: item["state"] for item in status["items"]}
         if sorted(now) != list(range(len(submission.hashes))):
             self._findings.record(ADD_UP, f"{submission.public_id}: shows items {sorted(now)}")
         counted = Counter(now.values())
-        message = f"{submission.public_id}: shows {shown['counts']} beside items that are {dict(counted)}"
-        self._findings.record(ONE_INSTANT, *([message] if shown["counts"] != counted else []))
+        message = f"{submission.public_id}: shows {status['counts']} beside items that are {dict(counted)}"
+        self._findings.record(ONE_INSTANT, *([message] if status["counts"] != counted else []))
         changed = [
             f"{submission.public_id}[{idx}]: {was} became {now.get(idx)}"
             for idx, was in seen.items()
@@ -202,9 +202,9 @@ class LiveChecks:
         seen.update((idx, state) for idx, state in now.items() if state not in ("available", "running"))
 
 
-def _reported_counts(submission: Submission, shown: dict[str, Any]) -> tuple[dict[str, int], int]:
+def _reported_counts(submission: Submission, status: dict[str, Any]) -> tuple[dict[str, int], int]:
     """Counts and total of a status. OpenAI's own three counts of the chat dialect are left out."""
     if submission.dialect == "relay":
-        return shown["counts"], shown["TotalItems"]
+        return status["counts"], status["TotalItems"]
     names = ("processing", "succeeded", "errored", "canceled", "expired")
-    return {name: shown["request_counts"][name] for name in names}, len(submission.hashes)
+    return {name: status["request_counts"][name] for name in names}, len(submission.hashes)

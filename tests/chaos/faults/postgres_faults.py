@@ -39,5 +39,5 @@ class PostgresFaults:
             return False
         with self._deployment.database() as database:
             database.execute(_TERMINATE_SESSIONS)
-        self._schedule.counts["all database connections cut"] += 1
+        self._schedule.counts["all database sessions terminated"] += 1
         return True

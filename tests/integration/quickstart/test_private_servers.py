@@ -243,7 +243,7 @@ def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch
         assert str(link) in command_line(servers.redis.pid)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to lend the server to another account")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root must run the server as another account")
 def test_root_s_server_runs_as_another_account_also_from_folders_closed_to_it(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)

@@ -61,16 +61,16 @@ def server_process(wrapper: DatabaseWrapper) -> int:
         return int(cursor.fetchone()[0])
 
 
-def test_what_one_thread_lends_the_next_one_takes() -> None:
+def test_what_one_thread_releases_the_next_one_acquires() -> None:
     with limited_account(2) as url, threads_of(url, 2) as (first, second):
-        lent = server_process(first)
+        released = server_process(first)
         second.close()
         first.release_to_pool()
-        assert server_process(second) == lent
-        assert server_process(first) != lent
+        assert server_process(second) == released
+        assert server_process(first) != released
 
 
-def test_nothing_is_lent_within_a_transaction() -> None:
+def test_nothing_is_released_within_a_transaction() -> None:
     connection.ensure_connection()
     with transaction.atomic():
         release_connection()  # before its first statement, with which the server's begins
@@ -91,32 +91,32 @@ def test_nothing_is_held_while_a_client_takes_a_part_of_a_stream(client: Client,
 
 def test_one_that_was_cut_between_two_requests_is_not_met_by_the_next() -> None:
     with limited_account(2) as url, threads_of(url, 2) as (first, second):
-        cut = server_process(first)
+        terminated = server_process(first)
         second.close()
         first.close_if_unusable_or_obsolete()  # as Django does after a request
         with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [cut])
-        assert server_process(second) != cut
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [terminated])
+        assert server_process(second) != terminated
 
 
 def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_next() -> None:
     with limited_account(3) as url, threads_of(url, 3) as (first, second, third):
-        lent = server_process(first)
+        released = server_process(first)
         second.close()
         first.release_to_pool()
         third.close()
-        assert server_process(second) != lent
+        assert server_process(second) != released
 
 
-def test_a_thread_that_is_refused_waits_for_what_another_lends() -> None:
+def test_a_thread_that_is_refused_waits_for_what_another_releases() -> None:
     with limited_account(1) as url, threads_of(url, 1) as (first,):
-        lent = server_process(first)
+        released = server_process(first)
         connection.close()  # the process has this one alone
         with ThreadPoolExecutor(1) as thread:
             served = thread.submit(_asked_once, first)
             wait_until(lambda: POOL.waiting == 1, lambda: "nobody waits")
             first.release_to_pool()
-            assert served.result() == lent
+            assert served.result() == released
 
 
 def _asked_once(like: DatabaseWrapper) -> int:
@@ -169,7 +169,7 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
 
 
 @pytest.mark.parametrize(
-    "words",
+    "message",
     [
         "FATAL:  sorry, too many clients already",
         'FATAL:  too many connections for role "relaybatch"',
@@ -179,12 +179,12 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
         "FATAL:  MaxClientsInSessionMode: max clients reached",
     ],
 )
-def test_a_server_without_room_is_known_by_its_words(words: str) -> None:
-    assert is_server_full(psycopg.OperationalError(f"connection failed: {words}"))
+def test_a_server_without_room_is_known_by_its_message(message: str) -> None:
+    assert is_server_full(psycopg.OperationalError(f"connection failed: {message}"))
 
 
 @pytest.mark.parametrize(
-    "words", ["Connection refused", 'FATAL:  password authentication failed for user "a"']
+    "message", ["Connection refused", 'FATAL:  password authentication failed for user "a"']
 )
-def test_another_refusal_is_not_waited_for(words: str) -> None:
-    assert not is_server_full(psycopg.OperationalError(f"connection failed: {words}"))
+def test_another_rejection_is_not_waited_for(message: str) -> None:
+    assert not is_server_full(psycopg.OperationalError(f"connection failed: {message}"))

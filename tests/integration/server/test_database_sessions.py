@@ -40,7 +40,7 @@ def new_session(query: str = "") -> Iterator[BaseDatabaseWrapper]:
         yield other
 
 
-def shown(name: str, query: str = "") -> str:
+def setting_of(name: str, query: str = "") -> str:
     with new_session(query) as session, session.cursor() as cursor:
         cursor.execute("SELECT current_setting(%s)", [name])
         return str(cursor.fetchone()[0])
@@ -61,7 +61,7 @@ def shown(name: str, query: str = "") -> str:
 )
 def test_a_session_has_what_it_needs_whatever_the_database_says(name: str, value: str, ours: str) -> None:
     with altered(name, value):
-        assert shown(name) == ours
+        assert setting_of(name) == ours
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_session_has_what_it_needs_whatever_the_database_says(name: str, value
     ],
 )
 def test_the_search_path_that_the_address_names_stays(query: str) -> None:
-    assert shown("search_path", query) == "other"
+    assert setting_of("search_path", query) == "other"
 
 
 def test_a_transaction_is_read_committed_whatever_the_session_says() -> None:

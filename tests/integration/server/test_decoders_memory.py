@@ -22,7 +22,7 @@ _PROGRAM = (
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="the system does not tell a process's peak"
+    not Path("/proc/self/clear_refs").exists(), reason="the system does not report a process's peak"
 )
 @pytest.mark.parametrize(
     "groups", [("create", "retry"), ("item", "answer"), ("exchange", "result")], ids=" ".join

@@ -33,9 +33,9 @@ PIECE = bytes(1 << 18)
 @pytest.fixture
 def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> WatchedStream:
     settings.ROOT_URLCONF = "tests.support.servers.asgi"
-    fresh = WatchedStream()
-    monkeypatch.setattr(asgi, "watched", fresh)
-    return fresh
+    stream = WatchedStream()
+    monkeypatch.setattr(asgi, "watched", stream)
+    return stream
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_results_are_made_as_the_client_takes_them(rows: SimpleNamespace) -> Non
     batch = submit(rows, *[chat_body()] * 12)
     for idx in range(12):
         complete(batch, idx, b'{"t":"' + b"x" * 1_000_000 + b'"}')
-    # What goes away with the first part was not read ahead.
+    # What is deleted after the first part was not read ahead.
     answer = AsgiRequest(
         f"/v1/batches/{batch.id}/results?include=error_code",
         headers=rows.headers,

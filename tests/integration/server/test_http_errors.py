@@ -279,7 +279,7 @@ def test_odd_paths_are_a_404_in_json(client: Client, rows: SimpleNamespace, path
 
 
 def test_an_unacceptable_host_is_a_json_400(settings: Settings) -> None:
-    settings.SECURE_SSL_REDIRECT = True  # what makes Django look at the host at all
+    settings.SECURE_SSL_REDIRECT = True  # makes Django check the host
     response = Client(raise_request_exception=False).get("/v1/batches", headers={"host": "evil.example"})
     assert (response.status_code, error_of(response)["code"]) == (400, "bad_request")
 

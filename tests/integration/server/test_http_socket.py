@@ -168,7 +168,7 @@ def test_results_are_made_as_the_client_takes_them(web: Web, rows: SimpleNamespa
     with web.connected() as client:
         client.sendall(head(rows, method="GET", path=f"{PATH}/{batch.id}/results?include=error_code"))
         client.recv(16, socket.MSG_PEEK)
-        # The connection is full long before the end. What goes away now was not read ahead.
+        # The connection is full long before the end. What is deleted now was not read ahead.
         open_store().discard(batch.id)
         results = read_reply(client).json["results"]
     assert "response" in results[0]

@@ -46,8 +46,8 @@ def written() -> Iterator[io.StringIO]:
     logging.getLogger().removeHandler(beside)
 
 
-def line_about(written: io.StringIO, words: str) -> str:
-    (line,) = [line for line in written.getvalue().splitlines() if words in line]
+def line_about(written: io.StringIO, text: str) -> str:
+    (line,) = [line for line in written.getvalue().splitlines() if text in line]
     return line
 
 

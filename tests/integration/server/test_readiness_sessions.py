@@ -35,17 +35,17 @@ def ask_the_database() -> str:
 
 def test_an_aborted_session_is_not_released_to_the_pool() -> None:
     """As when a payload store hangs after its marker was read from the database, and continues later."""
-    asked, goes_on = threading.Event(), threading.Event()
+    queried, goes_on = threading.Event(), threading.Event()
 
     def hang() -> str:
         word = ask_the_database()
-        asked.set()
+        queried.set()
         goes_on.wait()
         return word
 
     strand = CheckThread({"payload_store": hang})
     answer = strand.start()["payload_store"]
-    asked.wait()
+    queried.wait()
     strand.abort()
     goes_on.set()
     answer.result()

@@ -73,13 +73,13 @@ def test_a_payload_store_that_cannot_be_opened_is_an_error(settings: Settings) -
 
 
 @pytest.mark.parametrize(("seconds", "errors"), [(1, 1), (2, 1), (3, 0), (30, 0)])
-def test_busy_workers_must_not_count_as_dead(settings: Settings, seconds: int, errors: int) -> None:
+def test_busy_workers_must_not_count_as_lost(settings: Settings, seconds: int, errors: int) -> None:
     settings.RELAY_WORKER_LOST_S = seconds
     assert len(check_worker_lost()) == errors
 
 
 @pytest.mark.parametrize("https_only", ["off", "on"])
-def test_the_deployment_check_is_clean_also_while_the_database_is_away(
+def test_the_deployment_check_is_clean_also_while_the_database_is_unavailable(
     https_only: str, tmp_path: Path
 ) -> None:
     checked = subprocess.run(

@@ -54,7 +54,7 @@ def growth_of(web: Web) -> Memory:
 def assert_within(memory: Memory, size_bytes: int) -> None:
     growth = memory.growth_bytes()
     if growth is None:
-        pytest.skip("the system does not tell a process's peak")
+        pytest.skip("the system does not report a process's peak")
     assert growth <= 4 * size_bytes + FLOOR_BYTES
 
 

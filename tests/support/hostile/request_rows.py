@@ -88,10 +88,10 @@ def create_rows() -> list[Row]:
 
 
 def created(body: bytes) -> str:
-    asked = RequestContext(parameters=None, headers={}, origin=lambda: "http://h")  # type: ignore[arg-type]
+    context = RequestContext(parameters=None, headers={}, origin=lambda: "http://h")  # type: ignore[arg-type]
     try:
         wire = parse_body(memoryview(body))
-        submission = detect_dialect(wire).parse_submission(wire, asked)
+        submission = detect_dialect(wire).parse_submission(wire, context)
     except ApiError as error:
         return error.param or str(error.code)
     return "accepted" if submission.requests else ""

@@ -152,8 +152,8 @@ def exchanged(answer: bytes) -> str:
         _serve(listener, answer)
     request = UpstreamRequest(f"http://127.0.0.1:{listener.getsockname()[1]}/", (), b"{}", "key")
     del answer
-    trip = ConnectionAttempt(abort_handle=AbortHandle(), deadline=time.monotonic() + 60, owner="somebody")
-    reply = post(request, attempt=trip, max_bytes=4 * SIZE, trust_env_proxies=False)
+    attempt = ConnectionAttempt(abort_handle=AbortHandle(), deadline=time.monotonic() + 60, owner="somebody")
+    reply = post(request, attempt=attempt, max_bytes=4 * SIZE, trust_env_proxies=False)
     if reply.read_error or reply.status != 200:
         return f"{reply.status} {reply.read_error or len(reply.body)}"
     return f"{reply.status} {usage_of_response(reply.body, ADAPTERS['openai']).tokens or 'unknown'}"
@@ -161,9 +161,9 @@ def exchanged(answer: bytes) -> str:
 
 def _serve(listener: socket.socket, answer: bytes) -> None:
     connection, _ = listener.accept()
-    asked = b""
-    while not asked.endswith(b"{}"):
-        asked += connection.recv(65_536)
+    received = b""
+    while not received.endswith(b"{}"):
+        received += connection.recv(65_536)
     with contextlib.suppress(OSError):  # the client may have read enough
         connection.sendall(answer)
         connection.shutdown(socket.SHUT_WR)

@@ -29,7 +29,7 @@ def _truncate() -> None:
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_non_empty_tables_sql())
         filled = [row[0] for row in cursor.fetchall()]
-        # In any order, and without a look at who refers to whom: nobody is left. For superusers alone.
+        # In any order and without checks of foreign keys, since all rows go. Only superusers may set this.
         cursor.execute("SET LOCAL session_replication_role = replica")
         for table in filled:
             cursor.execute(f"DELETE FROM {table}")

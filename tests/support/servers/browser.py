@@ -104,10 +104,10 @@ def browser(folder: Path) -> Iterator[Browser]:
 @contextlib.contextmanager
 def _session(driver_url: str, folder: Path) -> Iterator[str]:
     options = {"binary": CHROMIUM, "args": [*_FLAGS, f"--user-data-dir={folder / 'profile'}"]}
-    wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-    asked = {"capabilities": {"alwaysMatch": wanted}}
-    made = _value(requests.post(f"{driver_url}/session", json=asked, timeout=60))
-    url = f"{driver_url}/session/{made['sessionId']}"
+    capabilities = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+    body = {"capabilities": {"alwaysMatch": capabilities}}
+    session = _value(requests.post(f"{driver_url}/session", json=body, timeout=60))
+    url = f"{driver_url}/session/{session['sessionId']}"
     try:
         yield url
     finally:

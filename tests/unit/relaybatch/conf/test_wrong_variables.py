@@ -38,7 +38,7 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         ("REDIS_URL=", REDIS),
         ("REDIS_URL=foo", REDIS),
@@ -118,11 +118,11 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
     ],
 )
 def test_a_wrong_value_is_refused_by_name_and_form(
-    value: str, words: str, monkeypatch: pytest.MonkeyPatch
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
         settings_with(monkeypatch, *value.split("=", 1))
-    assert str(refused.value) == words
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def filtered(message: str, *arguments: object) -> str:
 
 def test_an_invalid_request_is_logged_by_the_type_of_the_error() -> None:
     try:
-        os.environ["secret"]
+        os.environ["SECRET_THAT_IS_NOT_SET"]
     except KeyError:
         line = filtered("Invalid request from ip=127.0.0.1: Invalid HTTP Header: 'secret'")
     assert line == "Invalid request from ip=127.0.0.1: KeyError"

@@ -54,11 +54,11 @@ def test_nobody_reads_an_answer_to_somebody_elses_request(
             lambda: all(has_ended(batch) for batch in batches.values()), worker.log, seconds=DEADLINE_SECONDS
         )
 
-    said = {words: back for name, batch in batches.items() for words, back in echoes(name, batch)}
-    assert {words: back for words, back in said.items() if back not in ("", words)} == {}
-    assert sum(bool(back) for back in said.values()) > 18_000
+    echoed = {text: back for name, batch in batches.items() for text, back in echoes(name, batch)}
+    assert {text: back for text, back in echoed.items() if back not in ("", text)} == {}
+    assert sum(bool(back) for back in echoed.values()) > 18_000
     assert set(ways) == {*GOOD, *BAD, "well"}, "each way was taken"
-    assert len(said) == 20_000
+    assert len(echoed) == 20_000
     assert sum(len(upstream.requests) for upstream in upstreams) >= 20_000
 
 
