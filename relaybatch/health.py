@@ -1,4 +1,4 @@
-"""`/healthz`: this process answers. `/readyz`: what it needs answers too, and if not, which part does not."""
+"""Health endpoints. `/healthz`: this process responds. `/readyz`: so do the services that it needs."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ def healthz(request: HttpRequest) -> HttpResponse:
 
 @csrf_exempt
 def readyz(request: HttpRequest) -> HttpResponse:
-    """503 with a word for each part that is away."""
-    if refusal := _reject_write_method(request):
-        return refusal
-    found = READINESS.check()
-    ready = all(word == OK for word in found.values())
-    body = {"status": "ready" if ready else "unavailable", "checks": found}
-    return JsonResponse(body, status=200 if ready else 503)
+    """200 if all checks are `ok`, else 503; in both cases with the result of each check."""
+    if rejection := _reject_write_method(request):
+        return rejection
+    checks = READINESS.check()
+    is_ready = all(result == OK for result in checks.values())
+    body = {"status": "ready" if is_ready else "unavailable", "checks": checks}
+    return JsonResponse(body, status=200 if is_ready else 503)
 
 
 def _reject_write_method(request: HttpRequest) -> HttpResponse | None:

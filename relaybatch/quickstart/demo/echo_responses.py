@@ -1,4 +1,4 @@
-"""What the demo upstream answers: complete bodies of three APIs, with the last user text in them.
+"""Response bodies of the demo upstream for three APIs; each repeats the last user message.
 
 Shapes: https://platform.openai.com/docs/api-reference/chat/object,
 https://platform.openai.com/docs/api-reference/responses/object and
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN = 4
 CACHED_BLOCK = 16
-"""The demo pretends that a system prompt was seen before, in blocks of so many tokens."""
+"""Reported tokens of the system prompt that were read from a cache are a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,12 +157,14 @@ ROUTES: Mapping[str, Route] = {
 
 
 def _echo(messages: list[dict[str, Any]], *, system: str) -> tuple[str, TokenCounts]:
-    said = next((_text(one.get("content")) for one in reversed(messages) if one.get("role") == "user"), "")
-    answer = f"You said: {said}"
-    spoken = "".join(_text(one.get("content")) for one in messages)
+    last_message = next(
+        (_text(one.get("content")) for one in reversed(messages) if one.get("role") == "user"), ""
+    )
+    answer = f"You said: {last_message}"
+    all_text = "".join(_text(one.get("content")) for one in messages)
     completion = _tokens(answer)
     counts = TokenCounts(
-        prompt=_tokens(spoken if system in spoken else system + spoken),
+        prompt=_tokens(all_text if system in all_text else system + all_text),
         cached=_tokens(system) // CACHED_BLOCK * CACHED_BLOCK if system else 0,
         completion=completion,
         reasoning=completion // 4,
@@ -175,7 +177,7 @@ def _texts_of_role(messages: list[dict[str, Any]], roles: tuple[str, ...]) -> st
 
 
 def _text(content: object) -> str:
-    """A string, or the texts of a list of parts."""
+    """The text of a message's content: a string, or a list of parts."""
     if isinstance(content, str):
         return content
     return " ".join(str(part["text"]) for part in _objects(content) if isinstance(part.get("text"), str))
