@@ -1,4 +1,4 @@
-"""The owner's row: whose window and whose limit a batch counts against."""
+"""The quota of an owner: how many items that are not final it may have."""
 
 from __future__ import annotations
 
@@ -15,11 +15,8 @@ def get_or_create_owner(name: str) -> Owner:
 
 
 def check_open_item_quota(owner_id: int, adding: int) -> None:
-    """Raises TooManyRequests when `adding` more items would put the owner over RELAY_MAX_OPEN_ITEMS.
-
-    The sum over open batches bounds the true number from above and costs nothing; only when it is over the limit
-    are the items themselves counted.
-    """
+    """Raise TooManyRequests when `adding` more items would put the owner over RELAY_MAX_OPEN_ITEMS."""
+    # The sum over open batches is an upper bound and costs nothing; the items are counted only when it is too high.
     limit = settings.RELAY_MAX_OPEN_ITEMS
     open_batches = Batch.objects.open().filter(owner_id=owner_id)
     upper_bound = open_batches.aggregate(total=models.Sum("total_items"))["total"] or 0

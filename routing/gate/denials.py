@@ -15,7 +15,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from routing.upstream.call import HostKeyRejection, Postponement
-from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.failures import CallFailed, Failure, FailureCode
+from routing.upstream.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,10 +40,12 @@ def parse_denial(answer: Sequence[Any]) -> AdmissionDenied:
     if word == b"limit":
         return _policy_limit_reached(seconds, at_once=int(detail))
     if detail == b"limit":
-        failure = Failure("rate_limited", "the rate limit of every host key is spent")
-        return AdmissionDenied(failure, Postponement("rate_limit", seconds))
-    failure = Failure("no_healthy_keys", "no healthy keys: the breaker of every host key is open")
-    return AdmissionDenied(failure, Postponement("breaker_open", seconds, must_wait=detail != b"refused"))
+        failure = Failure(FailureCode.RATE_LIMITED, "the rate limit of every host key is spent")
+        return AdmissionDenied(failure, Postponement(WaitingReason.RATE_LIMIT, seconds))
+    failure = Failure(FailureCode.NO_HEALTHY_KEYS, "no healthy keys: the breaker of every host key is open")
+    return AdmissionDenied(
+        failure, Postponement(WaitingReason.BREAKER_OPEN, seconds, must_wait=detail != b"refused")
+    )
 
 
 def parse_host_key_rejection(answer: Sequence[Any]) -> HostKeyRejection:
@@ -56,20 +59,22 @@ def host_key_rejection_without_redis(*, others: bool) -> HostKeyRejection:
 
 
 def denial_without_redis() -> AdmissionDenied:
-    failure = Failure("no_healthy_keys", "no healthy keys can be told while Redis is away")
+    failure = Failure(FailureCode.NO_HEALTHY_KEYS, "no healthy keys can be told while Redis is away")
     return AdmissionDenied(
-        failure, Postponement("redis_away", _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True)
+        failure,
+        Postponement(WaitingReason.REDIS_AWAY, _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True),
     )
 
 
 def _policy_limit_reached(seconds: float, *, at_once: int) -> AdmissionDenied:
-    failure = Failure("rate_limited", "the rate limit of the policy is spent")
+    failure = Failure(FailureCode.RATE_LIMITED, "the rate limit of the policy is spent")
     if at_once:
         # When a running call ends is anybody's guess: those who wait must not all come back at the same moment.
         return AdmissionDenied(
-            failure, Postponement("rate_limit", _jitter(0.8, 2.0) * seconds, concurrency_limit=at_once)
+            failure,
+            Postponement(WaitingReason.RATE_LIMIT, _jitter(0.8, 2.0) * seconds, concurrency_limit=at_once),
         )
-    return AdmissionDenied(failure, Postponement("rate_limit", seconds, whole_policy=True))
+    return AdmissionDenied(failure, Postponement(WaitingReason.RATE_LIMIT, seconds, whole_policy=True))
 
 
 def _jitter(minimum: float, maximum: float) -> float:

@@ -18,7 +18,7 @@ from routing.resolution.unusable_log import log_unusable, mark_usable
 from routing.secrets.encryption import SecretError, host_key_secret
 from routing.ttl_cache import TtlCache
 from routing.upstream.call import PriceList, PriceRate
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 
 if TYPE_CHECKING:
     import uuid
@@ -58,10 +58,10 @@ class Resolution:
     def _failure_for(self, adapter: str) -> Failure:
         if adapter in self.adapters:
             message = f"upstream unreachable: {self.binding_errors[adapter]}"
-            return Failure("upstream_unreachable", message, retryable=True)
+            return Failure(FailureCode.UPSTREAM_UNREACHABLE, message, retryable=True)
         shapes = " and ".join(self.adapters)
         message = f"cross-shape dispatch: {self.route.model} is served as {shapes}, not as {adapter}"
-        return Failure(code="cross_shape", message=message)
+        return Failure(code=FailureCode.CROSS_SHAPE, message=message)
 
 
 _cache: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
@@ -75,7 +75,7 @@ def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Res
     """
     if not parse_model_name(model_name):
         return _failed_resolution(
-            _NO_ROUTE, "model_not_found", f"no model is called {printable_name(model_name)}"
+            _NO_ROUTE, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(model_name)}"
         )
     found = _cache.get((policy_id, model_name), lambda: _load(policy_id, model_name))
     return found.for_adapter(adapter)
@@ -92,13 +92,17 @@ _NO_ROUTE = Route(policy="", model="", provider="", bindings=())
 def _load(policy_id: uuid.UUID, name: str) -> Resolution:
     policy = Policy.objects.filter(pk=policy_id).first()
     if policy is None:
-        return _failed_resolution(_NO_ROUTE, "policy_deleted", "the policy of this call no longer exists")
+        return _failed_resolution(
+            _NO_ROUTE, FailureCode.POLICY_DELETED, "the policy of this call no longer exists"
+        )
     route = replace(_NO_ROUTE, policy=policy.name)
     if not policy.enabled:
-        return _failed_resolution(route, "policy_disabled", f"the policy {policy.name} is disabled")
+        return _failed_resolution(route, FailureCode.POLICY_DISABLED, f"the policy {policy.name} is disabled")
     found = _find_model(name) or _find_alias(name)
     if found is None:
-        return _failed_resolution(route, "model_not_found", f"no model is called {printable_name(name)}")
+        return _failed_resolution(
+            route, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(name)}"
+        )
     model, host = found
     route = replace(route, model=model.name, provider=model.provider.name)
     return _resolve_bindings(route, policy=policy, model=model, only_host=host, name=printable_name(name))
@@ -152,12 +156,14 @@ def _resolve_bindings(
         if is_granted(grants, provider=route.provider, model=route.model, host=b.host.name)
     ]
     if not allowed and not is_granted(grants, provider=route.provider, model=route.model, host=None):
-        return _failed_resolution(route, "model_not_allowed", f"the policy does not grant the model {name}")
+        return _failed_resolution(
+            route, FailureCode.MODEL_NOT_ALLOWED, f"the policy does not grant the model {name}"
+        )
     if not (model.enabled and model.provider.enabled):
-        return _failed_resolution(route, "model_disabled", f"the model {name} is disabled")
+        return _failed_resolution(route, FailureCode.MODEL_DISABLED, f"the model {name} is disabled")
     enabled = [binding for binding in allowed if binding.enabled and binding.host.enabled]
     if not enabled:
-        return _failed_resolution(route, "no_binding", f"the model {name} has no enabled binding")
+        return _failed_resolution(route, FailureCode.NO_BINDING, f"the model {name} has no enabled binding")
     rows = _host_key_rows(policy)
     rules = _rules_by_rate_limit(
         {policy.rate_limit_id, *(row.host_key.rate_limit_id for row in rows)} - {None}
@@ -166,7 +172,9 @@ def _resolve_bindings(
     keys = _usable_keys(rows, rules)
     reached = [binding for binding in enabled if binding.host_id in keys]
     if not reached:
-        return _failed_resolution(route, "no_keys", f"the policy has no usable host key for the model {name}")
+        return _failed_resolution(
+            route, FailureCode.NO_KEYS, f"the policy has no usable host key for the model {name}"
+        )
     calls, errors = _callable_bindings(reached, model)
     choices = _route_bindings(calls, model=model, policy=policy, keys=keys, rules=route.rules)
     served_as = tuple(dict.fromkeys(binding.adapter for binding in reached))
@@ -271,5 +279,5 @@ def _price_lists(pricings: set[Pricing]) -> dict[uuid.UUID, PriceList]:
     return {p.pk: PriceList(p.name, p.version, p.currency, rates[p.pk]) for p in pricings}
 
 
-def _failed_resolution(route: Route, code: str, message: str) -> Resolution:
+def _failed_resolution(route: Route, code: FailureCode, message: str) -> Resolution:
     return Resolution(route, Failure(code=code, message=message))

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from routing.upstream.failures import Failure
+    from routing.upstream.waiting_reason import WaitingReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +163,7 @@ class Postponement:
     wait as long. `at_once`: so many calls of the policy run already, and no more may.
     """
 
-    reason: str
+    reason: WaitingReason
     seconds: float
     must_wait: bool = False
     whole_policy: bool = False

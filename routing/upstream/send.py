@@ -21,7 +21,7 @@ from routing.secrets.redact import redact_secrets
 from routing.transport.connection_attempt import ConnectionAttempt
 from routing.transport.http_request import Interrupted, NotConnected, UpstreamRequest, UpstreamResponse, post
 from routing.upstream.call import NO_REPORTED_USAGE, Outcome, Target
-from routing.upstream.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
+from routing.upstream.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure, FailureCode
 from routing.upstream.headers import build_headers
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_error, usage_of_response
@@ -114,7 +114,7 @@ class _CallRun:
             except NotConnected as error:
                 unreachable = str(error)
         raise CallFailed(
-            Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
+            Failure(FailureCode.UPSTREAM_UNREACHABLE, f"upstream unreachable: {unreachable}", retryable=True)
         )
 
     def _admit(self, choice: RouteBinding) -> UsableKey | None:
@@ -239,7 +239,7 @@ def _may_try_next_key(reply: UpstreamResponse) -> bool:
 def _status_failure(reply: UpstreamResponse) -> Failure:
     retryable = reply.status >= 500 or reply.status in _RETRYABLE_BELOW_500
     return Failure(
-        code="upstream_status",
+        code=FailureCode.UPSTREAM_STATUS,
         message=f"batch item: upstream status {reply.status}",
         retryable=retryable,
         retry_after_seconds=reply.retry_after_seconds if retryable else None,
@@ -250,7 +250,7 @@ def _status_failure(reply: UpstreamResponse) -> Failure:
 
 def _unreadable_response(reply: UpstreamResponse, reason: str) -> Failure:
     return Failure(
-        code="upstream_unreadable",
+        code=FailureCode.UPSTREAM_UNREADABLE,
         message=f"the upstream response cannot be used: {reason}",
         retryable=True,
         upstream_status=reply.status or None,
@@ -259,16 +259,16 @@ def _unreadable_response(reply: UpstreamResponse, reason: str) -> Failure:
 
 
 def _interrupted_failure(call: Call, reason: str) -> Failure:
-    if reason == "cancelled":
-        return Failure("cancelled", "cancelled while running")
-    if reason == "timeout":
-        return Failure("timeout", f"timed out after {call.timeout_seconds:g} s", retryable=True)
-    return Failure("worker_lost", "worker lost: it stopped before the answer came", retryable=True)
+    if reason == FailureCode.CANCELLED:
+        return Failure(FailureCode.CANCELLED, "cancelled while running")
+    if reason == FailureCode.TIMEOUT:
+        return Failure(FailureCode.TIMEOUT, f"timed out after {call.timeout_seconds:g} s", retryable=True)
+    return Failure(FailureCode.WORKER_LOST, "worker lost: it stopped before the answer came", retryable=True)
 
 
 def _check_headers(call: Call) -> None:
     for name, value in call.headers.items():
         if not _HEADER_VALUE.fullmatch(value):
             raise CallFailed(
-                Failure("invalid_item", f"the header {name} has characters that no header may have")
+                Failure(FailureCode.INVALID_ITEM, f"the header {name} has characters that no header may have")
             )

@@ -12,6 +12,7 @@ import pytest
 
 from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
 from routing.credentials.credential import DENIAL_MESSAGES
+from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,40 +80,19 @@ def variables_of(path: Path) -> Iterator[str]:
 
 def error_codes() -> set[str]:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | credential_codes()
+    found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | set(FailureCode)
     return {code for code in found if CODE.fullmatch(code)}
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`, the members of `FailureCode`, codes of calls."""
+    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`. Items' codes are the enum FailureCode."""
     for call in calls(path):
-        function = ast.unparse(call.func)
         yield from (constant(word.value) for word in call.keywords if word.arg == "code")
-        if function == "Failure" and call.args:
-            yield constant(call.args[0])
-        elif function in ("_call_failed", "_failed_resolution"):
-            yield from [word for word in map(constant, call.args) if CODE.fullmatch(word)][:1]
-        elif function == "finish_waiting_items":
-            yield ast.unparse(call.args[1]).removeprefix("ItemState.").lower()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and re.fullmatch(r"code|[A-Z]+_CODE", ast.unparse(node.targets[0])):
             yield constant(node.value)
         if isinstance(node, ast.ClassDef) and node.name == "FailureCode":
             yield from (constant(member.value) for member in node.body if isinstance(member, ast.Assign))
-
-
-def credential_codes() -> set[str]:
-    """`credential_…` with each reason for which a credential can be invalid."""
-    tree = ast.parse((ROOT / "routing" / "credentials" / "validity.py").read_text())
-    reasons = [
-        constant(part)
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and function.name == "invalid_reason"
-        for statement in ast.walk(function)
-        if isinstance(statement, ast.Return)
-        for part in ast.walk(statement)
-    ]
-    return {f"credential_{reason}" for reason in reasons if reason}
 
 
 def constant(node: ast.AST) -> str:
