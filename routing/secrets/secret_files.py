@@ -24,7 +24,7 @@ _SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
 # The pod's own token, which opens the cluster: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 _POD_FOLDERS = ("/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io")
 # https://www.postgresql.org/docs/current/libpq-pgpass.html
-_LIBPQ_PASSWORD_FILE = "~/.pgpass"
+_LIBPQ_PGPASS = "~/.pgpass"
 _ONE_LINE = re.compile(r"[\t\x20-\x7e]+")
 # A FIFO without a writer would keep whoever opens it waiting.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -104,7 +104,7 @@ def _reserved_paths() -> list[str]:
     named = [
         path for name, path in os.environ.items() if len(path) > 1 and path[0] == "/" and is_reserved(name)
     ]
-    return [*named, os.path.expanduser(_LIBPQ_PASSWORD_FILE)]
+    return [*named, os.path.expanduser(_LIBPQ_PGPASS)]
 
 
 def _is_same(found: os.stat_result, path: str) -> bool:

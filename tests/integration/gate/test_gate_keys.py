@@ -117,7 +117,7 @@ def test_a_probe_that_succeeds_closes_the_breaker_and_the_next_failure_is_a_firs
     for _ in range(3):
         seconds_open(gate, ERROR)
     gate.call(OK)
-    assert gate_keys() == [key for key in gate_keys() if ":present:" in key]
+    assert gate_keys() == [key for key in gate_keys() if ":liveness:" in key]
     assert seconds_open(gate, ERROR) == 2
 
 
@@ -187,7 +187,7 @@ def test_a_probe_that_tells_nothing_makes_room_for_another(gone: str) -> None:
 
 
 def clear_liveness() -> None:
-    client().delete(*[key for key in gate_keys() if key.startswith(f"{PREFIX}present:")])
+    client().delete(*[key for key in gate_keys() if key.startswith(f"{PREFIX}liveness:")])
 
 
 def test_a_call_of_ours_that_was_cut_or_not_connected_blames_no_key() -> None:
@@ -290,8 +290,8 @@ def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
         (UpstreamResponse(402), OK),
         (UpstreamResponse(403), FORBIDDEN),
         (UpstreamResponse(403, connection_lost=True), FORBIDDEN),
-        (UpstreamResponse(500), BreakerSignal("trouble", status="500")),
-        (UpstreamResponse(529), BreakerSignal("trouble", status="529")),
+        (UpstreamResponse(500), BreakerSignal("error", status="500")),
+        (UpstreamResponse(529), BreakerSignal("error", status="529")),
         (UpstreamResponse(0, connection_lost=True), CONNECTION_LOST),
         (UpstreamResponse(200, connection_lost=True), CONNECTION_LOST),
         (UpstreamResponse(429), OK),

@@ -253,7 +253,7 @@ def test_a_place_comes_back_when_its_process_is_gone() -> None:
     gate = Gate(rules=(rule("concurrency", 1),), now_ms=0)
     held = gate.acquire()
     assert not gate.passes()
-    client().delete(f"{PREFIX}present:{liveness.id}")
+    client().delete(f"{PREFIX}liveness:{liveness.id}")
     assert gate.passes()
     held.release()
 
@@ -261,7 +261,7 @@ def test_a_place_comes_back_when_its_process_is_gone() -> None:
 def test_a_process_says_that_it_lives_for_as_long_as_the_setting_says() -> None:
     process = Liveness()
     process.heartbeat()
-    left = client().pttl(f"{PREFIX}present:{process.id}")
+    left = client().pttl(f"{PREFIX}liveness:{process.id}")
     assert 0 < left <= settings.RELAY_WORKER_LOST_S * 1000
 
 

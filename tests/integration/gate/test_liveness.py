@@ -59,7 +59,7 @@ def slow_redis() -> Iterator[int]:
         thread.start()
         yield listener.getsockname()[1]
         stop.set()
-        gate_redis.client(connect_seconds=0.5, answer_seconds=0.5).close()
+        gate_redis.client(connect_timeout_seconds=0.5, response_timeout_seconds=0.5).close()
         thread.join()
 
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""
 
-UNAUTHORIZED = BreakerSignal("refused", status="401")
-FORBIDDEN = BreakerSignal("trouble", status="403")
-ERROR = BreakerSignal("trouble", status="503")
-CONNECTION_LOST = BreakerSignal("trouble", status="connection lost")
+UNAUTHORIZED = BreakerSignal("unauthorized", status="401")
+FORBIDDEN = BreakerSignal("error", status="403")
+ERROR = BreakerSignal("error", status="503")
+CONNECTION_LOST = BreakerSignal("error", status="connection lost")
 
 
 def throttled(seconds: float) -> BreakerSignal:
-    return BreakerSignal("busy", status="429", milliseconds=round(seconds * 1000))
+    return BreakerSignal("throttled", status="429", milliseconds=round(seconds * 1000))
 
 
 def rule(meter: str, amount: int, window_seconds: int | None = None, strategy: str = "") -> Rule:
