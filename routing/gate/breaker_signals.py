@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from routing.transport.http_request import UpstreamResponse
+    from routing.transport.response_body import UpstreamResponse
 
 SHORT_RETRY_AFTER_SECONDS = 5.0
 

@@ -12,7 +12,7 @@ from redis import Connection
 from routing.gate.breaker_signals import NONE, OK, BreakerSignal, breaker_signal
 from routing.gate.denials import AdmissionDenied
 from routing.gate.redis import PREFIX, client
-from routing.transport.http_request import UpstreamResponse
+from routing.transport.response_body import UpstreamResponse
 from tests.support.calls.admissions import (
     CONNECTION_LOST,
     ERROR,

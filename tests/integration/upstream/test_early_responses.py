@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.transport import connection_pool, idle_connections
+from routing.transport.abort_handle import AbortHandle
 from routing.transport.http_response import find_final_status
 from routing.transport.idle_connections import IDLE_CONNECTIONS
-from routing.upstream.call import AbortHandle
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import Aborter, call_of
 from tests.support.rows.catalog import make_catalog
@@ -265,8 +265,8 @@ def test_what_comes_on_a_used_connection_before_anything_is_written_costs_the_ca
 
         assert said(outcome) == "second"
         assert (outcome.keys_tried, len(upstream.requests)) == (1, 2)
-    warnings = [record.message.partition(":")[0] for record in caplog.records]
-    assert warnings == (["upstream out of step"] if end else [])
+    warnings = [record.message for record in caplog.records]
+    assert warnings == (["upstream connection out of step"] if end else [])
 
 
 def end_first_connection(upstream: Upstream, end: bytes) -> None:
