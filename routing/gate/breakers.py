@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 from routing.gate.plan import breaker_id
 from routing.gate.redis import PREFIX, client, redis_unavailable
-from routing.secrets.encryption import SecretError, host_key_secret
+from routing.secrets.encryption import SecretError
+from routing.secrets.host_key_secret import host_key_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -170,12 +170,12 @@ def test_a_header_whose_value_cannot_be_had_or_sent_stops_the_host(
     with caplog.at_level(logging.WARNING):
         assert failure_code(catalog) == failure_code(catalog) == "upstream_unreachable"
     assert upstream.requests == []
-    (line,) = [
-        record.getMessage() for record in caplog.records if record.name == "routing.resolution.unusable_log"
-    ]
-    assert line.startswith(f"part of the catalog cannot be used: host {catalog.host.name}: ")
-    assert "X-Team" in line
-    assert "x: y" not in line
+    (record,) = [record for record in caplog.records if record.name == "routing.resolution.unusable_log"]
+    reason = record.__dict__["reason"]
+    assert record.getMessage() == "catalog row unusable"
+    assert reason.startswith(f"host {catalog.host.name}: ")
+    assert "X-Team" in reason
+    assert "x: y" not in reason
 
 
 @pytest.mark.parametrize(
