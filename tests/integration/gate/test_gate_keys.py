@@ -1,4 +1,4 @@
-"""Which host key a call takes, and when breakers keep it from one."""
+"""Which host key a call takes, and when breakers deny it one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.run.races import run_concurrently
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-pytestmark = pytest.mark.django_db  # `all_at_once` gives each thread a connection
+pytestmark = pytest.mark.django_db  # `run_concurrently` gives each thread a connection
 
 THREE = ("one", "two", "three")
 
@@ -88,9 +88,9 @@ def test_the_turns_of_two_hosts_do_not_mix() -> None:
 # Breakers
 
 
-def seconds_open(gate: Gate, verdict: BreakerSignal) -> float:
+def seconds_open(gate: Gate, signal: BreakerSignal) -> float:
     """After a failed call: for how long no other passes. The time is then the end of it."""
-    gate.call(verdict)
+    gate.call(signal)
     seconds = gate.wait_seconds()
     gate.advance(seconds - 0.001)
     assert not gate.passes()
@@ -99,7 +99,7 @@ def seconds_open(gate: Gate, verdict: BreakerSignal) -> float:
 
 
 @pytest.mark.parametrize(
-    ("verdict", "ladder"),
+    ("signal", "ladder"),
     [
         (UNAUTHORIZED, [60, 300, 900, 3600, 3600]),
         (ERROR, [2, 4, 8, 16, 32, 60, 60]),
@@ -107,9 +107,9 @@ def seconds_open(gate: Gate, verdict: BreakerSignal) -> float:
         (throttled(7), [7, 7, 7]),
     ],
 )
-def test_each_failed_probe_climbs_the_ladder(verdict: BreakerSignal, ladder: list[float]) -> None:
+def test_each_failed_probe_climbs_the_ladder(signal: BreakerSignal, ladder: list[float]) -> None:
     gate = Gate()
-    assert [seconds_open(gate, verdict) for _ in ladder] == ladder
+    assert [seconds_open(gate, signal) for _ in ladder] == ladder
 
 
 def test_a_probe_that_succeeds_closes_the_breaker_and_the_next_failure_is_a_first_one() -> None:
@@ -137,7 +137,7 @@ def test_a_late_success_of_a_call_from_before_does_not_close_the_breaker() -> No
     assert not gate.passes()
 
 
-def test_a_refusal_with_401_counts_although_the_breaker_was_open_for_less() -> None:
+def test_a_401_counts_although_the_breaker_was_open_for_less() -> None:
     gate = Gate()
     first, second = gate.acquire(), gate.acquire()
     first.release(ERROR)
@@ -156,32 +156,32 @@ def test_half_open_admits_exactly_one_of_many_calls_at_once() -> None:
         except AdmissionDenied:
             return None
 
-    probes = [entered for entered in run_concurrently([enter] * 40) if entered]
+    probes = [held for held in run_concurrently([enter] * 40) if held]
     assert len(probes) == 1
     assert gate.wait_seconds() == 0.5
     gate.advance(20)
-    assert gate.wait_seconds() == 5, "a slow probe is asked for less and less often"
+    assert gate.wait_seconds() == 5, "the longer a probe takes, the less often calls retry"
     probes[0].release(OK)
     assert gate.passes()
 
 
-@pytest.mark.parametrize("gone", ["its process died", "its deadline passed", "it was cut"])
-def test_a_probe_that_tells_nothing_makes_room_for_another(gone: str) -> None:
+@pytest.mark.parametrize("end", ["its process was lost", "its deadline passed", "it was aborted"])
+def test_a_probe_without_a_signal_makes_room_for_another(end: str) -> None:
     gate = Gate()
     gate.call(ERROR)
     gate.advance(2)
     probe = gate.acquire()
     assert not gate.passes()
-    if gone == "its process died":
+    if end == "its process was lost":
         clear_liveness()
-    elif gone == "it was cut":
+    elif end == "it was aborted":
         probe.release(NONE)
     else:
         gate.advance(121)
     another = gate.acquire()
     assert not gate.passes()
     probe.release(OK)
-    assert not gate.passes(), "its word is not of the probe that runs now"
+    assert not gate.passes(), "its success is not that of the probe that runs now"
     another.release(OK)
     assert gate.passes()
 
@@ -190,7 +190,7 @@ def clear_liveness() -> None:
     client().delete(*[key for key in gate_keys() if key.startswith(f"{PREFIX}liveness:")])
 
 
-def test_a_call_of_ours_that_was_cut_or_not_connected_blames_no_key() -> None:
+def test_a_call_that_was_aborted_or_not_connected_blames_no_key() -> None:
     gate = Gate()
     gate.acquire().release(NONE)
     gate.acquire().give_back()
@@ -200,11 +200,11 @@ def test_a_call_of_ours_that_was_cut_or_not_connected_blames_no_key() -> None:
 
 def test_a_failed_key_is_left_for_the_next_healthy_one_that_was_not_tried() -> None:
     gate = Gate(keys=THREE)
-    entered = gate.acquire()
-    assert entered.next_key(UNAUTHORIZED) == "two"
-    assert entered.next_key(ERROR) == "three"
-    assert entered.next_key(CONNECTION_LOST) is None
-    entered.release(CONNECTION_LOST)
+    held = gate.acquire()
+    assert held.next_key(UNAUTHORIZED) == "two"
+    assert held.next_key(ERROR) == "three"
+    assert held.next_key(CONNECTION_LOST) is None
+    held.release(CONNECTION_LOST)
     assert not gate.passes()
     gate.advance(2)
     other = gate.acquire()
@@ -233,7 +233,7 @@ def test_two_rows_with_the_same_secret_share_a_breaker_and_redis_never_sees_it()
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "code", "seconds", "must_wait"),
+    ("signals", "code", "seconds", "must_wait"),
     [
         ([UNAUTHORIZED, UNAUTHORIZED], "no_healthy_keys", 60, False),
         ([UNAUTHORIZED, ERROR], "no_healthy_keys", 2, True),
@@ -242,34 +242,34 @@ def test_two_rows_with_the_same_secret_share_a_breaker_and_redis_never_sees_it()
         ([UNAUTHORIZED, CONNECTION_LOST], "no_healthy_keys", 2, True),
     ],
 )
-def test_what_a_call_is_told_when_all_breakers_are_open(
-    verdicts: list[BreakerSignal], code: str, seconds: float, must_wait: bool
+def test_how_a_call_is_denied_when_all_breakers_are_open(
+    signals: list[BreakerSignal], code: str, seconds: float, must_wait: bool
 ) -> None:
     gate = Gate(keys=("one", "two"))
-    entered = gate.acquire()
-    entered.next_key(verdicts[0])
-    entered.release(verdicts[1])
+    held = gate.acquire()
+    held.next_key(signals[0])
+    held.release(signals[1])
     refused = gate.denial()
-    told = refused.postponement
-    assert (refused.failure.code, told.reason) == (code, "breaker_open")
-    assert (told.seconds, told.must_wait) == (seconds, must_wait)
+    postponement = refused.postponement
+    assert (refused.failure.code, postponement.reason) == (code, "breaker_open")
+    assert (postponement.seconds, postponement.must_wait) == (seconds, must_wait)
     assert "no healthy keys" in refused.failure.message
 
 
-def test_a_key_in_trouble_beside_one_whose_limit_is_spent_makes_every_call_wait() -> None:
+def test_an_open_breaker_beside_a_spent_limit_makes_every_call_wait() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": (rule("requests", 1, 60, "fixed-window"),)})
     gate.call(ERROR)
     assert gate.call() == "two"
-    told = gate.denial().postponement
-    assert (told.reason, told.seconds, told.must_wait) == ("breaker_open", 2, True)
+    postponement = gate.denial().postponement
+    assert (postponement.reason, postponement.seconds, postponement.must_wait) == ("breaker_open", 2, True)
 
 
 def test_a_refused_key_beside_one_whose_limit_is_spent_is_a_spent_limit() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": (rule("requests", 1, 30, "fixed-window"),)})
     gate.call(UNAUTHORIZED)
     assert gate.call() == "two"
-    told = gate.denial().postponement
-    assert (told.reason, told.seconds, told.must_wait) == ("rate_limit", 30, False)
+    postponement = gate.denial().postponement
+    assert (postponement.reason, postponement.seconds, postponement.must_wait) == ("rate_limit", 30, False)
 
 
 def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
@@ -283,7 +283,7 @@ def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "verdict"),
+    ("response", "signal"),
     [
         (UpstreamResponse(401), UNAUTHORIZED),
         (UpstreamResponse(401, connection_lost=True), UNAUTHORIZED),
@@ -302,8 +302,8 @@ def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
         (UpstreamResponse(200, read_error="an event stream"), OK),
     ],
 )
-def test_what_a_reply_says_of_the_key(reply: UpstreamResponse, verdict: BreakerSignal) -> None:
-    assert breaker_signal(reply) == verdict
+def test_what_a_reply_says_of_the_key(response: UpstreamResponse, signal: BreakerSignal) -> None:
+    assert breaker_signal(response) == signal
 
 
 # What a call costs
@@ -340,7 +340,7 @@ def round_trips(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], objec
         (Gate(key_rules={"one": (rule("concurrency", 9),)}), 2),
     ],
 )
-def test_a_call_costs_one_round_trip_or_two_where_its_end_has_to_be_told(
+def test_a_call_costs_one_round_trip_or_two_where_its_end_has_to_be_reported(
     round_trips: Callable[[Callable[[], object]], int], gate: Gate, expected: int
 ) -> None:
     assert round_trips(gate.call) == expected
@@ -350,8 +350,8 @@ def test_a_failover_costs_one_round_trip(round_trips: Callable[[Callable[[], obj
     gate = Gate(keys=THREE)
 
     def call() -> None:
-        entered = gate.acquire()
-        assert entered.next_key(OK) == "two"
-        entered.release()
+        held = gate.acquire()
+        assert held.next_key(OK) == "two"
+        held.release()
 
     assert round_trips(call) == 2

@@ -65,7 +65,7 @@ def test_a_keys_hashes_stay_out_of_its_repr() -> None:
         ("", False),
     ],
 )
-def test_a_token_is_told_by_its_form(value: str, token: bool) -> None:
+def test_a_token_is_recognized_by_its_form(value: str, token: bool) -> None:
     assert is_token(value) is token
 
 
@@ -105,7 +105,7 @@ def test_no_or_no_clear_credential_is_refused(headers: dict[str, str], code: str
 
 
 @pytest.mark.parametrize("code", ["no_policy", "policy_disabled", "project_disabled", "principal_disabled"])
-def test_a_refusal_forbids_creating(code: str) -> None:
+def test_a_denial_code_forbids_creating(code: str) -> None:
     check_may_create(CREDENTIAL)
     with pytest.raises(Forbidden) as refused:
         check_may_create(replace(CREDENTIAL, denial_code=code))
