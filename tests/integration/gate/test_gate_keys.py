@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis import Connection
 
-from routing.gate.breaker_signals import NONE, OK, BreakerSignal, breaker_signal
+from routing.gate.breaker_signals import NONE, OK, BreakerSignal
 from routing.gate.denials import AdmissionDenied
 from routing.gate.redis import PREFIX, client
-from routing.transport.response_body import UpstreamResponse
 from tests.support.calls.admissions import (
     CONNECTION_LOST,
     ERROR,
-    FORBIDDEN,
     UNAUTHORIZED,
     Gate,
     HeldAdmission,
@@ -280,30 +278,6 @@ def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
     gate.advance(2)
     gate.call()
     assert gate.denial().postponement.reason == "rate_limit"
-
-
-@pytest.mark.parametrize(
-    ("response", "signal"),
-    [
-        (UpstreamResponse(401), UNAUTHORIZED),
-        (UpstreamResponse(401, connection_lost=True), UNAUTHORIZED),
-        (UpstreamResponse(402), OK),
-        (UpstreamResponse(403), FORBIDDEN),
-        (UpstreamResponse(403, connection_lost=True), FORBIDDEN),
-        (UpstreamResponse(500), BreakerSignal("error", status="500")),
-        (UpstreamResponse(529), BreakerSignal("error", status="529")),
-        (UpstreamResponse(0, connection_lost=True), CONNECTION_LOST),
-        (UpstreamResponse(200, connection_lost=True), CONNECTION_LOST),
-        (UpstreamResponse(429), OK),
-        (UpstreamResponse(429, retry_after_seconds=5), OK),
-        (UpstreamResponse(429, retry_after_seconds=6), throttled(6)),
-        (UpstreamResponse(429, retry_after_seconds=0), OK),
-        *[(UpstreamResponse(status), OK) for status in (200, 302, 400, 404, 408, 409, 422)],
-        (UpstreamResponse(200, read_error="an event stream"), OK),
-    ],
-)
-def test_what_a_reply_says_of_the_key(response: UpstreamResponse, signal: BreakerSignal) -> None:
-    assert breaker_signal(response) == signal
 
 
 # What a call costs

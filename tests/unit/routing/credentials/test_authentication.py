@@ -1,21 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
 from relaybatch.http.errors import Forbidden, Unauthenticated
 from routing.credentials.authentication import presented_value
 from routing.credentials.credential import Credential, check_may_create, is_token
-from routing.credentials.validity import KeyState
 
-NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
-PAST, FUTURE = NOW - timedelta(seconds=1), NOW + timedelta(seconds=1)
-WORKING = KeyState(
-    enabled=True, expires_at=None, revoked_at=None, key_hash="new", previous_key_hash="old", grace_until=None
-)
 CREDENTIAL = Credential(
     owner="hash",
     kind="key",
@@ -26,33 +18,6 @@ CREDENTIAL = Credential(
     project_id=None,
     team_id=None,
 )
-
-
-@pytest.mark.parametrize(
-    ("changes", "key_hash", "fault"),
-    [
-        ({}, "new", ""),
-        ({"expires_at": FUTURE}, "new", ""),
-        ({"expires_at": NOW}, "new", "expired"),
-        ({"expires_at": PAST}, "new", "expired"),
-        ({"enabled": False}, "new", "disabled"),
-        ({"revoked_at": PAST}, "new", "revoked"),
-        ({"revoked_at": PAST, "enabled": False, "expires_at": PAST}, "new", "revoked"),
-        ({"grace_until": FUTURE}, "old", ""),
-        ({"grace_until": NOW}, "old", "rotated"),
-        ({}, "old", "rotated"),
-        ({"grace_until": FUTURE}, "older", "rotated"),
-        ({"grace_until": FUTURE, "enabled": False}, "old", "disabled"),
-        ({"previous_key_hash": "", "grace_until": FUTURE}, "older", "rotated"),
-    ],
-)
-def test_what_is_wrong_with_a_key(changes: dict[str, Any], key_hash: str, fault: str) -> None:
-    assert replace(WORKING, **changes).invalid_reason(key_hash=key_hash, now=NOW) == fault
-
-
-def test_a_keys_hashes_stay_out_of_its_repr() -> None:
-    assert "new" not in repr(WORKING)
-    assert "old" not in repr(WORKING)
 
 
 @pytest.mark.parametrize(
