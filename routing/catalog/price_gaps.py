@@ -81,8 +81,8 @@ def _missing_rates_message(pricing: str, adapter: str, lacking: set[str], models
 
 def _no_pricing_message(models: list[str]) -> str:
     return (
-        f"bindings of {_format_models(models)} have no pricing, a disabled one, or one in another currency: their calls are "
-        "unpriced and count for no allowance; give them a pricing if they are to be counted"
+        f"bindings of {_format_models(models)} have no pricing, a disabled one, or one in another currency: "
+        "their calls are unpriced and count for no allowance; give them a pricing if they are to be counted"
     )
 
 
