@@ -57,6 +57,7 @@ class TtlCache(Generic[K, V]):
             if entry is not None and (not entry.future.done() or self._is_fresh(entry, requested_at)):
                 return entry, False
             entry = _Entry(self._clock())
+            # Removed before it is inserted again, so that the first key of the dict is always the oldest.
             self._entries.pop(key, None)
             self._entries[key] = entry
             if len(self._entries) > self._size:

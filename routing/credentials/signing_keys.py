@@ -49,6 +49,7 @@ def rotate_signing_key(*, now: datetime) -> int:
     which can no longer be decrypted can be retired as well. Raises SecretError.
     """
     with transaction.atomic():
+        # Retired first: a constraint allows one key that is not retired.
         retired = SigningKey.objects.filter(retired_at=None).update(
             retired_at=now, private_key_encrypted=None
         )

@@ -32,6 +32,7 @@ class KeyState:
         return "" if self._matches(key_hash=key_hash, now=now) else "rotated"
 
     def _matches(self, *, key_hash: str, now: datetime) -> bool:
+        # Constant time: how long the comparison takes reveals nothing of the stored hash.
         if hmac.compare_digest(key_hash, self.key_hash):
             return True
         in_grace = self.grace_until is not None and now < self.grace_until

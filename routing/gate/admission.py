@@ -104,6 +104,7 @@ class Admission:
             result = run_checked_script("admit", plan=binding.plan, call=call, keys=len(binding.keys))
         except RedisUnavailable as error:
             logger.warning("redis unavailable, calls wait", extra={"reason": str(error)})
+            # The script may have run, and its result been lost.
             self._defer_release_all(binding)
             raise denial_without_redis() from error
         if result[0] != b"admitted":

@@ -41,7 +41,7 @@ class Resolution:
         """
         if self.failure is not None:
             return self
-        same = tuple(choice for choice in self.route.bindings if choice.adapter == adapter)
+        same = tuple(binding for binding in self.route.bindings if binding.adapter == adapter)
         failure = None if same else self._failure_for(adapter)
         return replace(self, route=replace(self.route, bindings=same), failure=failure)
 

@@ -144,7 +144,7 @@ def _usable_key(host_key: HostKey, rules: tuple[Rule, ...]) -> UsableKey | None:
         log_unusable(host_key.id, str(problem))
         return None
     if secret and not _HEADER_SAFE.fullmatch(secret):
-        log_unusable(host_key.id, f"host key {host_key.name}: what is there cannot be a header")
+        log_unusable(host_key.id, f"host key {host_key.name}: its value cannot be sent in a header")
         return None
     mark_usable(host_key.id)
     return UsableKey(id=str(host_key.id), name=host_key.name, secret=secret, rules=rules)

@@ -36,6 +36,7 @@ _thread = _ThreadState()
 def get_transport() -> Transport:
     """This thread's transport. The connections belong to the process."""
     if _thread.transport is None:
+        # One connection at a time: a thread makes one request at a time.
         _thread.transport = Transport(pool_connections=_POOLS_PER_THREAD, pool_maxsize=1)
     return _thread.transport
 

@@ -69,6 +69,7 @@ def _send(request: UpstreamRequest, *, attempt: ConnectionAttempt, proxies: dict
     """Return urllib3's response once its headers are read."""
     prepared = _prepare(request)
     try:
+        # stream=True: else requests would read the whole body, of any size, before it could be limited.
         return get_transport().send(prepared, stream=True, timeout=attempt.remaining(), proxies=proxies).raw
     finally:
         # The prepared request is kept for the next call; this one's prompt must not be.

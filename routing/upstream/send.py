@@ -42,7 +42,9 @@ REDIAL_PAUSES_SECONDS = (0.1, 0.2)
 CONCURRENCY_WAIT_SECONDS = 0.1
 CONCURRENCY_POLL_INTERVAL_SECONDS = 0.015
 
+# Statuses that may be about the host key alone, besides 5xx. 402: its account has no credit.
 _NEXT_KEY_STATUSES = frozenset({401, 402, 403, 429})
+# Time-out, conflict, too many requests: the same request may succeed later.
 _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
@@ -98,6 +100,7 @@ class _CallRun:
         failure = found.failure or self.precheck()
         if failure is not None:
             raise CallFailed(failure)
+        # Other threads of the process use this thread's database connection while the upstream responds.
         release_connection()
         self.deadline = self.call.abort_handle.deadline = time.monotonic() + self.call.timeout_seconds
         self.admission = Admission(rules=route.rules, deadline=self.deadline)
@@ -150,6 +153,7 @@ class _CallRun:
             may_go_on = _may_try_next_key(response) and self.requests < MAX_REQUESTS
             next_key = self.admission.next_key() if may_go_on else None
             if next_key is None:
+                # An upstream that rejects a key may quote it.
                 error_body = redact_secrets(failure.upstream_error, (key.secret, *binding.host_call.secrets))
                 raise CallFailed(replace(failure, upstream_error=error_body))
             key = next_key

@@ -47,6 +47,7 @@ local function open_breaker(key, signal)
   redis.call('HSET', breaker, 'until', integer(now + milliseconds), 'kind', signal.kind, 'status', signal.status,
     'at', integer(now))
   redis.call('HDEL', breaker, 'probe', 'probe_at', 'probe_until')
+  -- The rungs are remembered for a day after the breaker has become half-open.
   redis.call('PEXPIRE', breaker, integer(milliseconds + DAY_MS))
   return milliseconds
 end
