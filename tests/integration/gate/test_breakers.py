@@ -1,13 +1,8 @@
-"""Which host key a call takes, and when breakers deny it one."""
+"""When a breaker opens, for how long, and what closes it."""
 
 from __future__ import annotations
 
-import threading
-from collections import Counter
-from typing import TYPE_CHECKING, Any
-
 import pytest
-from redis import Connection
 
 from routing.gate.breaker_signals import NONE, OK, BreakerSignal
 from routing.gate.denials import AdmissionDenied
@@ -24,66 +19,9 @@ from tests.support.calls.admissions import (
 from tests.support.rows.gate_state import gate_keys
 from tests.support.run.races import run_concurrently
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 pytestmark = pytest.mark.django_db  # `run_concurrently` gives each thread a connection
 
 THREE = ("one", "two", "three")
-
-
-# Selection
-
-
-def test_prioritized_takes_the_first_as_long_as_it_works() -> None:
-    gate = Gate(keys=THREE)
-    assert [gate.call() for _ in range(3)] == ["one"] * 3
-    gate.call(ERROR)
-    assert [gate.call() for _ in range(3)] == ["two"] * 3
-    gate.advance(2)
-    assert [gate.call() for _ in range(3)] == ["one"] * 3
-
-
-def test_round_robin_takes_turns() -> None:
-    gate = Gate(keys=THREE, selection="round-robin")
-    assert [gate.call() for _ in range(7)] == ["one", "two", "three", "one", "two", "three", "one"]
-    gate.call(ERROR)
-    assert [gate.call() for _ in range(4)] == ["three", "one", "three", "one"]
-    gate.advance(2)
-    assert [gate.call() for _ in range(3)] == ["two", "three", "one"]
-
-
-@pytest.mark.parametrize("selection", ["round-robin", "least-recently-used"])
-def test_of_many_calls_at_once_every_key_gets_as_many_to_within_one(selection: str) -> None:
-    gate = Gate(keys=THREE, selection=selection, now_ms=0)
-    counts = Counter(run_concurrently([gate.call] * 40))
-    assert sorted(counts.values()) == [13, 13, 14]
-
-
-def test_least_recently_used_takes_the_key_whose_last_use_is_longest_ago() -> None:
-    gate = Gate(keys=THREE, selection="least-recently-used")
-    assert [gate.call() for _ in range(4)] == ["one", "two", "three", "one"]
-    gate.call(ERROR)
-    assert [gate.call() for _ in range(4)] == ["three", "one", "three", "one"]
-    gate.advance(2)
-    assert [gate.call() for _ in range(4)] == ["two", "three", "one", "two"]
-
-
-def test_a_key_that_joins_takes_its_turn() -> None:
-    for selection in ("round-robin", "least-recently-used"):
-        gate = Gate(keys=("one", "two"), selection=selection)
-        assert [gate.call(), gate.call()] == ["one", "two"]
-        gate.keys = ("one", "two", "new")
-        assert [gate.call() for _ in range(3)] == ["new", "one", "two"], selection
-
-
-def test_the_turns_of_two_hosts_do_not_mix() -> None:
-    here = Gate(keys=THREE, selection="round-robin")
-    there = Gate(keys=THREE, selection="round-robin", policy=here.policy, host="there")
-    assert [here.call(), there.call(), here.call(), there.call()] == ["one", "one", "two", "two"]
-
-
-# Breakers
 
 
 def seconds_open(gate: Gate, signal: BreakerSignal) -> float:
@@ -262,7 +200,7 @@ def test_an_open_breaker_beside_a_spent_limit_makes_every_call_wait() -> None:
     assert (postponement.reason, postponement.seconds, postponement.must_wait) == ("breaker_open", 2, True)
 
 
-def test_a_refused_key_beside_one_whose_limit_is_spent_is_a_spent_limit() -> None:
+def test_a_rejected_key_beside_one_whose_limit_is_spent_is_a_spent_limit() -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": (rule("requests", 1, 30, "fixed-window"),)})
     gate.call(UNAUTHORIZED)
     assert gate.call() == "two"
@@ -278,54 +216,3 @@ def test_a_policys_limit_is_not_touched_by_calls_that_no_key_takes() -> None:
     gate.advance(2)
     gate.call()
     assert gate.denial().postponement.reason == "rate_limit"
-
-
-# What a call costs
-
-
-@pytest.fixture
-def round_trips(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
-    """Counts what this thread sends; the server's own statistics are of all that use it."""
-    sends: list[int] = []
-    send: Any = Connection.send_packed_command
-
-    def counted(self: Connection, *command: Any, **options: Any) -> None:
-        sends.append(threading.get_ident())
-        send(self, *command, **options)
-
-    def count(do: Callable[[], object]) -> int:
-        do()  # the scripts are known afterwards
-        sends.clear()
-        do()
-        return sends.count(threading.get_ident())
-
-    monkeypatch.setattr(Connection, "send_packed_command", counted)
-    return count
-
-
-@pytest.mark.parametrize(
-    ("gate", "expected"),
-    [
-        (Gate(), 1),
-        (Gate(keys=THREE, selection="round-robin"), 1),
-        (Gate(rules=(rule("requests", 1000, 10, "sliding-window"),)), 1),
-        (Gate(rules=(rule("requests", 1000, 10, "sliding-window"), rule("concurrency", 9))), 2),
-        (Gate(rules=(rule("tokens", 1000, 10, "token-bucket"),)), 2),
-        (Gate(key_rules={"one": (rule("concurrency", 9),)}), 2),
-    ],
-)
-def test_a_call_costs_one_round_trip_or_two_where_its_end_has_to_be_reported(
-    round_trips: Callable[[Callable[[], object]], int], gate: Gate, expected: int
-) -> None:
-    assert round_trips(gate.call) == expected
-
-
-def test_a_failover_costs_one_round_trip(round_trips: Callable[[Callable[[], object]], int]) -> None:
-    gate = Gate(keys=THREE)
-
-    def call() -> None:
-        held = gate.acquire()
-        assert held.next_key(OK) == "two"
-        held.release()
-
-    assert round_trips(call) == 2
