@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib3.exceptions import DecodeError, HTTPError
 
 from routing.upstream.failures import UPSTREAM_ERROR_BYTES
-from routing.upstream.retry_after import retry_after_seconds
+from routing.transport.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
     from routing.transport.connection_attempt import ConnectionAttempt

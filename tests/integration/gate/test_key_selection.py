@@ -6,10 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.calls.admissions import (
-    ERROR,
-    Gate,
-)
+from tests.support.calls.admissions import ERROR, Gate
 from tests.support.run.races import run_concurrently
 
 pytestmark = pytest.mark.django_db  # `run_concurrently` gives each thread a connection

@@ -9,10 +9,7 @@ import pytest
 from redis import Connection
 
 from routing.gate.breaker_signals import OK
-from tests.support.calls.admissions import (
-    Gate,
-    rule,
-)
+from tests.support.calls.admissions import Gate, rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
