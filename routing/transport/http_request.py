@@ -15,7 +15,6 @@ from routing.transport.connection_pool import get_transport
 from routing.transport.http_response import MAX_HEADER_BYTES
 from routing.transport.response_body import HTTP_ERRORS, ResponseReader, UpstreamResponse
 from routing.transport.ssrf_guard import has_link_local_host
-from routing.upstream.headers import FIXED_HEADERS
 
 if TYPE_CHECKING:
     from routing.transport.connection_attempt import ConnectionAttempt
@@ -27,7 +26,10 @@ _FRAMING_FACTOR = 8
 
 @dataclass(frozen=True, slots=True)
 class UpstreamRequest:
-    """A POST. `headers` hold the host key's secret; they are the same for every item of that key."""
+    """A POST. `headers` hold the host key's secret, and are the same for every item of that key.
+
+    A later header replaces an earlier one of the same name.
+    """
 
     url: str
     headers: tuple[tuple[str, str], ...] = field(repr=False)
@@ -95,7 +97,7 @@ def _prepare(request: UpstreamRequest) -> PreparedRequest:
         if len(_thread.prepared) >= _PREPARED_PER_THREAD:
             _thread.prepared.clear()
         prepared = PreparedRequest()
-        prepared.prepare(method="POST", url=request.url, headers={**FIXED_HEADERS, **dict(request.headers)})
+        prepared.prepare(method="POST", url=request.url, headers=dict(request.headers))
         # requests decodes %2E in a URL to a dot, and dots are steps along the path.
         prepared.url = request.url
         _thread.prepared[key] = prepared

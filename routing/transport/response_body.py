@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from urllib3.exceptions import DecodeError, HTTPError
 
-from routing.upstream.failures import UPSTREAM_ERROR_BYTES
 from routing.transport.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
     from routing.transport.connection_attempt import ConnectionAttempt
+
+MAX_ERROR_BYTES = 4096
+"""How much of an error body is read."""
 
 SUPPORTED_ENCODINGS = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})
 HTTP_ERRORS = (OSError, ValueError, HTTPError, HTTPException)
@@ -55,7 +57,7 @@ class ResponseReader:
             return self._read_error_response()
         if not self._can_decode:
             return self._read_beginning(
-                limit=UPSTREAM_ERROR_BYTES, read_error="a content encoding that was not asked for"
+                limit=MAX_ERROR_BYTES, read_error="a content encoding that was not asked for"
             )
         if str(self._raw.headers.get("content-type", "")).lower().startswith("text/event-stream"):
             return self._read_beginning(limit=1, read_error="an event stream")
@@ -65,11 +67,11 @@ class ResponseReader:
             )
         too_large = f"larger than {self._max_bytes} bytes"
         if (self._raw.length_remaining or 0) > self._max_bytes:
-            return self._read_beginning(limit=UPSTREAM_ERROR_BYTES, read_error=too_large)
+            return self._read_beginning(limit=MAX_ERROR_BYTES, read_error=too_large)
         return self._read_whole(too_large)
 
     def _read_error_response(self) -> UpstreamResponse:
-        response = self._read_beginning(limit=UPSTREAM_ERROR_BYTES, read_error="")
+        response = self._read_beginning(limit=MAX_ERROR_BYTES, read_error="")
         if self._attempt.is_early and self._attempt.is_reused:
             # It may answer an earlier request on this connection: its body is not shown to another caller.
             return replace(response, body=b"")
@@ -113,7 +115,7 @@ class ResponseReader:
         headers = self._raw.headers
         return UpstreamResponse(
             status=self._status,
-            body=self._buffer.getvalue()[:UPSTREAM_ERROR_BYTES],
+            body=self._buffer.getvalue()[:MAX_ERROR_BYTES],
             retry_after_seconds=retry_after_seconds(headers.get("retry-after"), date=headers.get("date")),
             read_error=read_error,
             connection_lost=connection_lost,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-UPSTREAM_ERROR_BYTES = 4096
-
 
 @dataclass(frozen=True, slots=True)
 class Failure:

@@ -24,9 +24,10 @@ from routing.resolution.resolve import resolve_model
 from routing.secrets.redact import redact_secrets
 from routing.transport.connection_attempt import ConnectionAttempt, Interrupted
 from routing.transport.http_request import NotConnected, UpstreamRequest, post
+from routing.transport.response_body import MAX_ERROR_BYTES
 from routing.upstream.call import NO_REPORTED_USAGE, Outcome, Target
-from routing.upstream.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
-from routing.upstream.headers import build_headers
+from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.headers import FIXED_HEADERS, build_headers
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_error, usage_of_response
 
@@ -46,6 +47,7 @@ CONCURRENCY_POLL_INTERVAL_SECONDS = 0.015
 _NEXT_KEY_STATUSES = frozenset({401, 402, 403, 429})
 # Time-out, conflict, too many requests: the same request may succeed later.
 _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
+_FIXED_HEADERS = tuple(FIXED_HEADERS.items())
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
@@ -230,7 +232,8 @@ class _CallRun:
 def _build_request(call: Call, binding: RouteBinding, *, key: UsableKey, body: bytes) -> UpstreamRequest:
     return UpstreamRequest(
         url=binding.host_call.url,
-        headers=build_headers(
+        headers=_FIXED_HEADERS
+        + build_headers(
             ADAPTERS[binding.adapter],
             host_headers=binding.host_call.headers,
             forwarded=call.headers,
@@ -264,7 +267,7 @@ def _unreadable_response(response: UpstreamResponse, reason: str) -> Failure:
         message=f"the upstream response cannot be used: {reason}",
         retryable=True,
         upstream_status=response.status or None,
-        upstream_error=response.body[:UPSTREAM_ERROR_BYTES],
+        upstream_error=response.body[:MAX_ERROR_BYTES],
     )
 
 
