@@ -39,7 +39,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unusable_log, "_reported", {})
 
 
