@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
-    from routing.upstream.call import AbortHandle
+    from routing.transport.abort_handle import AbortHandle
 
 logger = logging.getLogger(__name__)
 
