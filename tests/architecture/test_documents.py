@@ -84,9 +84,8 @@ def error_codes() -> set[str]:
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, `Failure("…"`, `_failed_resolution(…, "…"`, `_call_failed("…"`, a class's `code = "…"`, `…_CODE = "…"`.
-
-    And states that are codes.
+    """`code="…"`, `Failure("…"`, `_failed_resolution(…, "…"`, `_call_failed("…"`, a class's `code = "…"`,
+    `…_CODE = "…"`, and states that are codes.
     """
     for call in calls(path):
         function = ast.unparse(call.func)
