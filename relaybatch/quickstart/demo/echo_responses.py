@@ -67,7 +67,6 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
     system = _text(body.get("instructions")) or _texts_of_role(messages, ("system", "developer"))
     text, counts = _echo(messages, system=system)
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return {
         "id": _identifier("resp_"),
         "object": "response",
@@ -79,15 +78,7 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "model": body["model"],
-        "output": [
-            {
-                "type": "message",
-                "id": _identifier("msg_"),
-                "status": "completed",
-                "role": "assistant",
-                "content": [part],
-            }
-        ],
+        "output": [_output_message(text)],
         "parallel_tool_calls": True,
         "previous_response_id": None,
         "reasoning": {"effort": None, "summary": None},
@@ -98,15 +89,30 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
         "tools": [],
         "top_p": 1.0,
         "truncation": "disabled",
-        "usage": {
-            "input_tokens": counts.prompt,
-            "input_tokens_details": {"cached_tokens": counts.cached},
-            "output_tokens": counts.completion,
-            "output_tokens_details": {"reasoning_tokens": counts.reasoning},
-            "total_tokens": counts.prompt + counts.completion,
-        },
+        "usage": _response_usage(counts),
         "user": None,
         "metadata": {},
+    }
+
+
+def _output_message(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return {
+        "type": "message",
+        "id": _identifier("msg_"),
+        "status": "completed",
+        "role": "assistant",
+        "content": [part],
+    }
+
+
+def _response_usage(counts: TokenCounts) -> dict[str, Any]:
+    return {
+        "input_tokens": counts.prompt,
+        "input_tokens_details": {"cached_tokens": counts.cached},
+        "output_tokens": counts.completion,
+        "output_tokens_details": {"reasoning_tokens": counts.reasoning},
+        "total_tokens": counts.prompt + counts.completion,
     }
 
 

@@ -24,7 +24,9 @@ class PayloadFaults:
 
     def _unmount(self) -> bool:
         """As a volume that is not mounted: the folder exists and is empty, also for processes that start then."""
-        if not self._folder.exists() or not self._schedule.start("payloads", "payload folder not mounted"):
+        if not self._folder.exists() or not self._schedule.start(
+            "payloads", name="payload folder not mounted"
+        ):
             return False
         self._folder.rename(self._folder.with_name("elsewhere"))
         self._folder.mkdir(mode=0o700)

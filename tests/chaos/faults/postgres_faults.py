@@ -24,7 +24,7 @@ class PostgresFaults:
         return {self._kill: 3, self._terminate_sessions: 4}
 
     def _kill(self) -> bool:
-        if not self._schedule.start(TARGET, "PostgreSQL killed"):
+        if not self._schedule.start(TARGET, name="PostgreSQL killed"):
             return False
         self._deployment.servers.postgres.kill()
         self._schedule.after(self._schedule.rng.uniform(0, 4), self._restart)

@@ -27,7 +27,7 @@ class ProcessFaults:
 
     def _kill(self) -> bool:
         service = self._pick_service()
-        if not self._schedule.start(service.name, f"{service.kind} killed"):
+        if not self._schedule.start(service.name, name=f"{service.kind} killed"):
             return False
         service.kill()
         self._schedule.after(self._rng.uniform(0, 5), partial(self._restart, service))
@@ -38,7 +38,7 @@ class ProcessFaults:
         if self._schedule.spares_first or any(self._schedule.is_active(worker.name) for worker in workers):
             return False
         for worker in workers:
-            self._schedule.start(worker.name, "worker killed with all others")
+            self._schedule.start(worker.name, name="worker killed with all others")
             worker.kill()
             self._schedule.after(self._rng.uniform(0, 4), partial(self._restart, worker))
         return True
@@ -46,7 +46,7 @@ class ProcessFaults:
     def _terminate(self) -> bool:
         """As in a rolling deploy, the next process starts while the old one stops; a web process needs its port."""
         service = self._pick_service()
-        if not self._schedule.start(service.name, f"{service.kind} SIGTERM and a new one"):
+        if not self._schedule.start(service.name, name=f"{service.kind} SIGTERM and a new one"):
             return False
         service.terminate()
         self._restart(service)
@@ -56,7 +56,7 @@ class ProcessFaults:
         """Mostly for longer than it takes to be declared lost."""
         workers = self._deployment.of_kind("worker")
         service = self._rng.choice([*self._deployment.services, *workers, *workers])
-        if not self._schedule.start(service.name, f"{service.kind} SIGSTOP, SIGCONT"):
+        if not self._schedule.start(service.name, name=f"{service.kind} SIGSTOP, SIGCONT"):
             return False
         service.freeze()
         self._schedule.after(self._rng.uniform(1, LOST_SECONDS * 3), partial(self._thaw, service))

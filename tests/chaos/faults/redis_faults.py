@@ -52,7 +52,7 @@ class RedisFaults:
         return True
 
     def _kill(self) -> bool:
-        if not self._schedule.start(TARGET, "Redis killed"):
+        if not self._schedule.start(TARGET, name="Redis killed"):
             return False
         self._servers.redis.kill()
         self._schedule.after(self._rng.uniform(0, 5), self._restart)
@@ -64,7 +64,7 @@ class RedisFaults:
 
     def _make_read_only(self) -> bool:
         """As after a failover: it answers, and takes no writes."""
-        if not self._schedule.start(TARGET, "Redis read-only"):
+        if not self._schedule.start(TARGET, name="Redis read-only"):
             return False
         with self._client() as client:
             client.replicaof("127.0.0.1", 1)

@@ -44,7 +44,7 @@ class RowFaults:
         )
         if self._schedule.is_active(postgres_faults.TARGET):
             return False
-        if not self._schedule.start(name, f"{table.removeprefix('routing_')} disabled"):
+        if not self._schedule.start(name, name=f"{table.removeprefix('routing_')} disabled"):
             return False
         self._set_enabled(table, name, enabled=False)
         self._schedule.after(self._rng.uniform(0.5, 3), partial(self._enable, table, name))

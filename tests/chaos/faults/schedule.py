@@ -32,7 +32,7 @@ class FaultSchedule:
     def is_active(self, target: str) -> bool:
         return target in self._active
 
-    def start(self, target: str, name: str) -> bool:
+    def start(self, target: str, *, name: str) -> bool:
         """Count a fault of this target. False if the target has one already."""
         if target in self._active:
             return False

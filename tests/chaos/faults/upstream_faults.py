@@ -25,7 +25,7 @@ class UpstreamFaults:
 
     def _change_profile(self) -> bool:
         name = self._rng.choice(list(UPSTREAM_PROFILES))
-        if not self._schedule.start("profile", f"upstream {name}"):
+        if not self._schedule.start("profile", name=f"upstream {name}"):
             return False
         self._upstream.profile = UPSTREAM_PROFILES[name]
         self._schedule.after(self._rng.uniform(1, 6), self._restore_profile)
@@ -37,7 +37,7 @@ class UpstreamFaults:
 
     def _stop_hosts(self) -> bool:
         hosts = HOSTS if self._rng.random() < BOTH_HOSTS_PROBABILITY else HOSTS[:1]
-        if not self._schedule.start("host", f"upstream absent ({' and '.join(hosts)})"):
+        if not self._schedule.start("host", name=f"upstream absent ({' and '.join(hosts)})"):
             return False
         for host in hosts:
             self._upstream.stop_host(host)

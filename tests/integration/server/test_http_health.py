@@ -1,3 +1,5 @@
+"""The health endpoints: a process that runs is healthy, and ready once all that it needs responds."""
+
 from __future__ import annotations
 
 import contextlib

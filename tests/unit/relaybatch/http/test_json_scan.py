@@ -1,3 +1,5 @@
+"""Invalid JSON is rejected with the reason, the byte and the item; items are split byte for byte."""
+
 from __future__ import annotations
 
 import json

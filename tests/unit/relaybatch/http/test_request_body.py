@@ -1,3 +1,5 @@
+"""A body is read up to its limit, plain, chunked or gzip; the rest of a rejected one is drained."""
+
 from __future__ import annotations
 
 import gzip
