@@ -8,17 +8,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import psycopg
 from django.conf import settings
 from django.db import connection
+from msgspec import Meta, Struct
 
+from relaybatch.http.timestamps import Timestamp, format_time
 from routing.credentials.recheck import Allowance
 from routing.models import Project
 from routing.upstream.failures import Failure
 from usage.ledger import month_scope
-from usage.serializers import format_time
 
 if TYPE_CHECKING:
     import uuid
@@ -82,20 +83,29 @@ def current_month_usage(project_id: uuid.UUID | None) -> MonthUsage:
     return MonthUsage(at=at, used_nanos=int(used), unpriced=int(unpriced))
 
 
-def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
-    """What a caller is told. Without an allowance `included_nanos` and `remaining_nanos` are None; without a project,
-    which alone has a running total, `used_nanos` as well.
-    """
+class IncludedUsage(Struct, frozen=True, kw_only=True):
+    """What a caller may use in the current month, and has used."""
+
+    period: Annotated[str, Meta(description="The month, UTC.", examples=["2026-11"])]
+    included_nanos: Annotated[int | None, Meta(description="Null: no allowance.")]
+    used_nanos: Annotated[int | None, Meta(description="Null: the caller has no project.")]
+    remaining_nanos: Annotated[int | None, Meta(description="Null: no allowance. 0: spent or closed.")]
+    currency: str
+    resets_at: Timestamp
+
+
+def included_usage(project_id: uuid.UUID | None) -> IncludedUsage:
+    """For a caller. Only a project has a running total, so `used_nanos` is null without one."""
     month = current_month_usage(project_id)
     allowance = None if project_id is None else _allowance(project_id)
-    return {
-        "period": month.period,
-        "included_nanos": allowance and allowance.nanos,
-        "used_nanos": None if project_id is None else month.used_nanos,
-        "remaining_nanos": allowance and _remaining_nanos(allowance, month),
-        "currency": settings.RELAY_CURRENCY,
-        "resets_at": format_time(month.ends_at),
-    }
+    return IncludedUsage(
+        period=month.period,
+        included_nanos=allowance.nanos if allowance else None,
+        used_nanos=None if project_id is None else month.used_nanos,
+        remaining_nanos=_remaining_nanos(allowance, month) if allowance else None,
+        currency=settings.RELAY_CURRENCY,
+        resets_at=format_time(month.ends_at),
+    )
 
 
 def _remaining_nanos(allowance: Allowance, month: MonthUsage) -> int:

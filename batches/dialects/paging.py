@@ -27,9 +27,12 @@ class Page:
     has_more: bool
 
     @property
-    def boundary_ids(self) -> dict[str, str | None]:
-        ids = [public_id(batch.dialect, batch.id) for batch in self.batches]
-        return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    def first_id(self) -> str | None:
+        return _public_id(self.batches[0]) if self.batches else None
+
+    @property
+    def last_id(self) -> str | None:
+        return _public_id(self.batches[-1]) if self.batches else None
 
 
 def resolve_cursor(owned: BatchQuerySet, parameters: QueryParams, name: str) -> uuid.UUID | None:
@@ -39,7 +42,7 @@ def resolve_cursor(owned: BatchQuerySet, parameters: QueryParams, name: str) -> 
         return None
     row_id = parse_batch_id(text)
     batch = owned.filter(id=row_id).first() if row_id else None
-    if batch is None or public_id(batch.dialect, batch.id) != text:
+    if batch is None or _public_id(batch) != text:
         raise invalid_param(name, "the id of a batch in this list")
     return batch.id
 
@@ -70,3 +73,7 @@ def newer_page(owned: BatchQuerySet, *, limit: int, than: uuid.UUID) -> Page:
     """Those just newer than the batch."""
     found = list(owned.undeleted().newer_than(than).oldest_first()[: limit + 1])
     return Page(found[:limit][::-1], has_more=len(found) > limit)
+
+
+def _public_id(batch: Batch) -> str:
+    return public_id(batch.dialect, batch.id)
