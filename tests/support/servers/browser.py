@@ -60,8 +60,17 @@ class Browser:
 
     def is_filled(self) -> bool:
         """Nothing that the page fetches afterwards is outstanding."""
-        script = "return !document.querySelector('[data-fill]:not([data-filled])')"
-        return bool(self._post("execute/sync", {"script": script, "args": []}))
+        return bool(self.run("return !document.querySelector('[data-fill]:not([data-filled])')"))
+
+    def run(self, script: str) -> Any:
+        """What the script returns."""
+        return self._post("execute/sync", {"script": script, "args": []})
+
+    def set_width(self, pixels: int) -> None:
+        """Of the page itself, also below the least width of a window."""
+        metrics = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics}
+        self._post("goog/cdp/execute", command)
 
     def console_errors(self) -> list[str]:
         """What the console holds since it was last asked, of the levels of an error."""
