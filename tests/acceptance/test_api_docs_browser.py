@@ -19,7 +19,8 @@ WIDTHS = (390, 1400)
 # Elements that reach over the right edge, unless something around them scrolls.
 OVERFLOWING = """
 const right = document.documentElement.clientWidth;
-const scrolls = element => element && (getComputedStyle(element).overflowX !== "visible" || scrolls(element.parentElement));
+const scrolls = element =>
+  element && (getComputedStyle(element).overflowX !== "visible" || scrolls(element.parentElement));
 return [...document.querySelectorAll("#docs *")]
   .filter(each => each.getBoundingClientRect().right > right + 1 && !scrolls(each.parentElement))
   .map(each => `${each.tagName}.${each.className}`).slice(0, 20);
