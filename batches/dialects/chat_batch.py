@@ -99,7 +99,7 @@ class ChatBatchList(Struct, frozen=True, kw_only=True):
 class ChatBatchDeleted(Struct, frozen=True, kw_only=True):
     id: str
     object: Literal["batch"]
-    deleted: Literal[True]
+    deleted: bool
 
 
 def created_chat_batch(batch: Batch) -> ChatBatch:

@@ -52,14 +52,14 @@ RELAY = {
                 "type": "object",
                 "properties": {
                     "model": {"type": "string", "minLength": 1},
-                    "stream": {"enum": [False, None]},
+                    "stream": {"type": ["boolean", "null"], "description": "Absent, null or false."},
                 },
                 "required": ["model"],
             },
             "description": "Bodies of that shape, without streaming.",
         },
         "max_attempts": {"type": ["integer", "null"], "minimum": 1, "maximum": 10, "default": 1},
-        "on_rate_limit": {"enum": ["fail", "wait", None], "default": "fail"},
+        "on_rate_limit": {"type": ["string", "null"], "enum": ["fail", "wait", None], "default": "fail"},
         "expires_in_seconds": {"type": ["integer", "null"], "minimum": 60, "maximum": 2_592_000},
         "metadata": {
             "type": ["object", "null"],

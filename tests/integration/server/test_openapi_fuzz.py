@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import hypothesis
 import pytest
@@ -11,6 +11,7 @@ import schemathesis
 from django.test import Client
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from schemathesis.core.result import Ok
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
     response_headers_conformance,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from schemathesis import APIOperation, Case
 
     from tests.support.servers.web import Web
+
+    Operation: TypeAlias = APIOperation[Any, Any, Any, Any]
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -63,8 +66,9 @@ def test_no_request_gets_an_answer_that_the_document_does_not_know(
 ) -> None:
     ids = batch_ids(client, rows)
     schema = schemathesis.openapi.from_dict(document())
-    operations = [found.ok() for found in schema.get_all_operations()]
-    for operation in operations:
+    for found in schema.get_all_operations():
+        assert isinstance(found, Ok)
+        operation = found.ok()
         if operation.path.startswith(prefixes):
             headers = credentials(operation, rows)
             ask(operation, web.origin, headers)
@@ -75,7 +79,7 @@ def test_no_request_gets_an_answer_that_the_document_does_not_know(
 
 
 def ask(
-    operation: APIOperation,
+    operation: Operation,
     origin: str,
     headers: Mapping[str, str],
     path_parameters: dict[str, str] | None = None,
@@ -94,7 +98,7 @@ def ask(
             suppress_health_check=list(hypothesis.HealthCheck),
         )
         @hypothesis.given(case=operation.as_strategy(mode, path_parameters=path_parameters))
-        def each(case: Case) -> None:
+        def each(case: Case[Any]) -> None:
             case.call_and_validate(
                 base_url=origin, session=session, headers=dict(headers), checks=CHECKS, timeout=SECONDS_EACH
             )
@@ -102,11 +106,11 @@ def ask(
         each()
 
 
-def can_be_wrong(operation: APIOperation) -> bool:
+def can_be_wrong(operation: Operation) -> bool:
     return bool(operation.body or operation.query)
 
 
-def credentials(operation: APIOperation, rows: SimpleNamespace) -> dict[str, str]:
+def credentials(operation: Operation, rows: SimpleNamespace) -> dict[str, str]:
     if operation.path.startswith("/api/usage"):
         return {"Authorization": f"Bearer {ADMIN_TOKEN}"}
     if not operation.path.startswith("/api/auth"):
