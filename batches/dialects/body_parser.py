@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias, TypeGuard
+from typing import TYPE_CHECKING, TypeAlias, TypeGuard
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -18,6 +18,9 @@ from relaybatch.http.json_scan import (
     tokens,
     too_deep,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 # To tell how many elements there are, where it is about naming more bad items than the first one.
 MAX_COUNTED_TOKENS = 1_000_000
@@ -77,9 +80,13 @@ def split_requests(body: SubmissionBody, *, max_items: int) -> list[Raw]:
     requests = _list_decoder.decode(text)
     if not requests:
         raise InvalidRequest("`requests` must not be empty.", param="requests")
+    require_item_count(requests, max_items=max_items)
+    return requests
+
+
+def require_item_count(requests: Sequence[Raw], *, max_items: int) -> None:
     if len(requests) > max_items:
         raise _too_many_items(str(len(requests)), max_items=max_items)
-    return requests
 
 
 def _check_item_count(text: memoryview, *, max_items: int) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from msgspec import json
 
+from batches.dialects.bare_bodies import reject_bare_bodies
+from batches.dialects.body_parser import split_requests
 from batches.dialects.chat_batch import ChatBatchDeleted, ChatBatchList, chat_batch, created_chat_batch
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
 from batches.dialects.paging import DEFAULT_LIMIT, requested_page
@@ -41,8 +43,12 @@ class Chat:
     def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
         # A host name that is not ours is rejected now, not at the first poll, which has to give a link.
         context.origin()
+        # Up to Relay's limit, so that bare bodies are told apart before chat's own lower limit rejects them.
+        max_items = max(settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+        requests = split_requests(body, max_items=max_items)
+        reject_bare_bodies(requests)
         return parse_custom_id_submission(
-            body,
+            requests,
             dialect=self.name,
             shape="openai",
             rule=CUSTOM_ID_RULE,

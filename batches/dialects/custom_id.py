@@ -9,7 +9,7 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import Member, is_present, split_requests
+from batches.dialects.body_parser import Member, is_present, require_item_count
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
 from relaybatch.http.json_scan import is_too_deep, too_deep
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Mapping, Sequence
 
-    from batches.dialects.body_parser import SubmissionBody
     from relaybatch.http.errors import ApiError
 
 LIFETIME_SECONDS = 86_400
@@ -44,7 +43,7 @@ _item_decoder = msgspec.json.Decoder(_Item)
 
 
 def parse_custom_id_submission(
-    body: SubmissionBody,
+    requests: Sequence[Raw],
     *,
     dialect: str,
     shape: str,
@@ -55,7 +54,7 @@ def parse_custom_id_submission(
     """Raises InvalidRequest that names every bad item, or `too_large` for items over the limit."""
     params: list[Raw] = []
     ids: dict[str, int] = {}
-    requests = split_requests(body, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    require_item_count(requests, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
     raise_item_errors(_item_problems(requests, rule=rule, ids=ids, params=params))
     raise_item_errors(_oversized_items(params), error=too_large, code="item_too_large")
     _check_depth(params)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from django.conf import settings
 from msgspec import Meta, Struct, json
 
+from batches.dialects.body_parser import split_requests
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
 from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.paging import DEFAULT_LIMIT, requested_page
@@ -99,7 +100,7 @@ class Messages:
                     param=foreign,
                 )
         return parse_custom_id_submission(
-            body,
+            split_requests(body, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS),
             dialect=self.name,
             shape="anthropic",
             rule=CUSTOM_ID_RULE,

@@ -12,7 +12,9 @@ from batches.models.batch import ProcessingStatus
 from relaybatch.http.timestamps import Timestamp
 
 RelayItemState: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(ItemState.values)})]
-ItemCounts: TypeAlias = Annotated[Mapping[str, int], Meta(description="Items by state; only states that occur.")]
+ItemCounts: TypeAlias = Annotated[
+    Mapping[str, int], Meta(description="Items by state; only states that occur.")
+]
 WaitingCounts: TypeAlias = Annotated[
     Mapping[str, int], Meta(description="Waiting items by the reason of waiting.")
 ]

@@ -186,15 +186,17 @@ def test_more_items_than_allowed_are_refused_with_the_limit(dialect: Dialect, se
     ("element", "param", "words"),
     [
         (b"1", "requests[0]", "must be an object"),
-        (b"{}", "requests", "more than 1000 items; at most 1000"),
+        (b"{}", "requests", "more than {limit} items; at most {limit}"),
     ],
 )
 def test_a_list_of_a_million_little_things_is_refused_before_each_is_looked_at(
     dialect: Dialect, element: bytes, param: str, words: str
 ) -> None:
-    wire = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
-    with pytest.raises(InvalidRequest, match=words) as refused:
-        dialect.parse_submission(wire, request_context())
+    parsed = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
+    # Relay's limit on the path that it shares, for bodies whose `shape` was forgotten.
+    limit = 50_000 if dialect is CHAT else 1_000
+    with pytest.raises(InvalidRequest, match=words.format(limit=limit)) as refused:
+        dialect.parse_submission(parsed, request_context())
     assert refused.value.param == param
 
 
