@@ -77,7 +77,7 @@ class TokenMint(MethodCheckBeforeAuth):
         except TokenDenied as refused:
             raise InvalidRequest(str(refused)) from refused
         except SecretError as error:
-            logger.exception("no token can be signed")
+            logger.exception("token signing failed")
             raise Unavailable("no token can be signed now: an operator has to mend the master key") from error
         answer = TokenResponse(**minted.as_json(), project=project.name)
         return Response(answer, headers={"Cache-Control": "no-store"})

@@ -1,4 +1,4 @@
-"""What a caller can ask about the catalog."""
+"""`GET /v1/models`: what a caller may use of the catalog."""
 
 from __future__ import annotations
 

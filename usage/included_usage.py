@@ -1,4 +1,4 @@
-"""Included usage: what a project may use in a calendar month (UTC), and what is settled of it.
+"""Included usage: the allowance of a project in a calendar month (UTC), and what has been settled of it.
 
 The month is that of the database's clock, which also dates the events: at a month's edge every worker and every
 reader passes to the new one at the same moment.
@@ -24,7 +24,7 @@ from usage.ledger import month_scope
 if TYPE_CHECKING:
     import uuid
 
-# In the path of every item whose project has an allowance: its rows are one scope's shards, however full the month.
+# Runs for every item whose project has an allowance. It reads the shards of one scope, however full the month is.
 MONTH_TOTALS_SQL = f"""
 SELECT now(), coalesce(sum(cost_nanos), 0), coalesce(sum(unpriced), 0)
 FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at="now()")}
@@ -33,9 +33,7 @@ FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at
 
 @dataclass(frozen=True, slots=True)
 class MonthUsage:
-    """A project's current month. `unpriced`: how many events add nothing to `used_nanos`, since nobody knows what
-    they cost.
-    """
+    """A project's current month. `unpriced`: how many events are not in `used_nanos`, since their cost is unknown."""
 
     at: datetime
     used_nanos: int
@@ -61,10 +59,10 @@ ALLOWANCE_CLOSED = Failure(
 
 
 def allowance_failure(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> Failure | None:
-    """Why nothing further may be sent: what is settled in the current month has reached the allowance, or, where that
-    closes it, some of it has no price. No allowance = no limit, and no query.
+    """The failure of an item when the settled usage of the month has reached the allowance, else None.
 
-    What is running now is not settled yet, so the month may end above its allowance by that much.
+    With `unpriced_closes`, one unpriced event closes the month as well. Without an allowance there is no limit and no
+    query. Running items are not settled yet, so a month may end above its allowance by what they cost.
     """
     if project_id is None or allowance is None:
         return None
@@ -75,7 +73,7 @@ def allowance_failure(*, project_id: uuid.UUID | None, allowance: Allowance | No
 
 
 def current_month_usage(project_id: uuid.UUID | None) -> MonthUsage:
-    """Read anew each time, in one query."""
+    """Read the current month in one query; nothing is cached."""
     connection.ensure_connection()
     # psycopg's own cursor, so that the server keeps the statement prepared.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
@@ -95,7 +93,7 @@ class IncludedUsage(Struct, frozen=True, kw_only=True):
 
 
 def included_usage(project_id: uuid.UUID | None) -> IncludedUsage:
-    """For a caller. Only a project has a running total, so `used_nanos` is null without one."""
+    """The answer for a caller. Only projects have running totals, so `used_nanos` is null without one."""
     month = current_month_usage(project_id)
     allowance = None if project_id is None else _allowance(project_id)
     return IncludedUsage(

@@ -1,4 +1,4 @@
-"""Summaries and series of events, as the usage routes answer them."""
+"""Summaries and time series of events, as the usage routes answer them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Durations(Struct, frozen=True, kw_only=True):
 
 
 class UsageSummaryRow(Struct, frozen=True, kw_only=True):
-    """What the events of one group add up to. A late answer costs, and is no request."""
+    """What the events of one group add up to. Late answers add cost, and no requests."""
 
     group: Group
     requests: int
@@ -46,7 +46,7 @@ class UsageSummaryRow(Struct, frozen=True, kw_only=True):
 
 
 class UsageSummary(Struct, frozen=True, kw_only=True):
-    """A row a group, the dearest first. `from` is null where nothing limits it."""
+    """One row a group, the most expensive first. `from` is null where nothing limits it."""
 
     rows: list[UsageSummaryRow]
     start: Timestamp | None = field(name="from")
@@ -71,7 +71,7 @@ class UsageSeries(Struct, frozen=True, kw_only=True):
 
 
 class UsageTimeseries(Struct, frozen=True, kw_only=True):
-    """A row a group, its points oldest first; an interval without events has none."""
+    """One row a group, with its points oldest first. An interval without events has no point."""
 
     rows: list[UsageSeries]
     start: Timestamp | None = field(name="from")
@@ -112,7 +112,7 @@ def _limit_rows(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _group(row: Mapping[str, Any], query: ReportQuery) -> dict[str, str | int | None]:
-    """An empty name reads as null for a batch that there is none of, and as "" for what was never resolved."""
+    """The group's values by name. A missing batch is null; a name that was never resolved is the empty string."""
     group = {name: row[COLUMN_BY_GROUP[name]] for name in query.groups}
     if group.get("batch_id") == "":
         group["batch_id"] = None

@@ -1,4 +1,4 @@
-"""Events as callers see them: JSON, and rows of a CSV file."""
+"""Usage events as JSON, and as rows of a CSV file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CSV_FIELDS = (
     *("principal_id", "credential_kind", "credential_id", *METERS, "cost_nanos", "upstream_cost_nanos"),
     *("cost_breakdown", "pricing"),
 )
-# What a spreadsheet would take for a formula, and what it may skip before one.
+# Beginnings that a spreadsheet takes for a formula, or skips before one.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
 Tokens: TypeAlias = Annotated[
@@ -87,7 +87,7 @@ class UsageEventList(Struct, frozen=True, kw_only=True):
 
 
 def tokens_json(counts: Mapping[str, int | None]) -> dict[str, int]:
-    """`{meter: count}`: the four meters always, a part of one only where there is any."""
+    """`{meter: count}`: always the four meters, their parts only where they are not 0."""
     known = {meter: int(counts.get(meter) or 0) for meter in METERS}
     return {meter: count for meter, count in known.items() if count or meter in WHOLES}
 
@@ -104,7 +104,7 @@ def event_object(event: UsageEvent) -> UsageEventObject:
 
 
 def csv_lines(pages: Iterable[Iterable[UsageEvent]]) -> Iterator[str]:
-    """A header, then the rows page by page: memory holds one page, however many there are."""
+    """Yield a header, then the rows page by page, so that memory holds one page."""
     yield _write_csv([CSV_FIELDS])
     for page in pages:
         yield _write_csv(_csv_row(event) for event in page)
@@ -117,7 +117,7 @@ def _write_csv(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _csv_row(event: UsageEvent) -> list[Any]:
-    """Token counts in a column a meter; unknown ones are empty."""
+    """The cells of one event. Tokens have a column for each meter; unknown counts are empty."""
     meters = {meter: getattr(event, meter) for meter in METERS}
     values = structs.asdict(event_object(event)) | meters
     values["cost_breakdown"] = json.dumps(event.cost_breakdown)
@@ -125,7 +125,7 @@ def _csv_row(event: UsageEvent) -> list[Any]:
 
 
 def _safe_cell(value: object) -> object:
-    """Callers choose some of these texts, and somebody else's spreadsheet opens them."""
+    """Quote a text that a spreadsheet would run as a formula: callers choose texts, and operators open the file."""
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

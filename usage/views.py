@@ -1,4 +1,4 @@
-"""The usage routes: a caller's own events under /v1, everybody's under /api."""
+"""The usage routes: the caller's own events under /v1, everybody's under /api."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class UsageView(MethodCheckBeforeAuth):
-    """What every usage route shares: whose events it reads."""
+    """The base of the usage routes: which events are visible to the caller."""
 
     def visible_events(self) -> UsageEventQuerySet:
         return UsageEvent.objects.visible_to(cast("Credential", self.request.auth))
 
 
 class Events(UsageView):
-    """The caller's own events, newest first, page by page; as CSV all of them in one stream."""
+    """The caller's own events, newest first: pages of JSON, or all of them as CSV in one stream."""
 
     def get(self, request: Request) -> HttpResponseBase:
         query = events_query(request, now=timezone.now())
@@ -48,7 +48,7 @@ class Events(UsageView):
 
 
 class Summary(UsageView):
-    """What the caller's own events add up to, for each group."""
+    """The sums of the caller's own events, for each group."""
 
     def get(self, request: Request) -> Response:
         query = summary_query(request, now=timezone.now())
@@ -56,7 +56,7 @@ class Summary(UsageView):
 
 
 class Included(MethodCheckBeforeAuth):
-    """What the caller's project may use in the current month, and what it has used."""
+    """The allowance of the caller's project in the current month, and what it has used."""
 
     def get(self, request: Request) -> Response:
         QueryParams(request, known=())
@@ -75,11 +75,11 @@ class AllEvents(OperatorUsageView, Events):
 
 
 class AllSummary(OperatorUsageView, Summary):
-    """What everybody's events add up to, for operators."""
+    """The sums of everybody's events, for operators."""
 
 
 class AllTimeseries(OperatorUsageView):
-    """What everybody's events add up to in each interval, for operators."""
+    """The sums of everybody's events in each interval, for operators."""
 
     def get(self, request: Request) -> Response:
         query = series_query(request, now=timezone.now())

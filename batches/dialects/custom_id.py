@@ -1,4 +1,6 @@
-"""`requests` of `{custom_id, params}`, as two collections take them. What is in `params` shows when an item runs."""
+"""Parse `requests` of `{custom_id, params}`, which two dialects share. The contents of `params` are not checked here:
+bad ones fail when their item runs.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +23,13 @@ if TYPE_CHECKING:
     from relaybatch.http.errors import ApiError
 
 LIFETIME_SECONDS = 86_400
-# Of one character in JSON: two escapes, for what is beyond U+FFFF.
+# One character in JSON takes at most two escapes, when it is beyond U+FFFF.
 MAX_ESCAPE_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class CustomIdRule:
-    """What a `custom_id` may be. `form` completes "must be"."""
+    """What a `custom_id` may be. `expected` completes "must be" in the error message."""
 
     pattern: re.Pattern[str]
     max_characters: int
@@ -51,7 +53,10 @@ def parse_custom_id_submission(
     too_large: type[ApiError],
     upstream_headers: Mapping[str, str],
 ) -> Submission:
-    """Raises InvalidRequest that names every bad item, or `too_large` for items over the limit."""
+    """Build the submission.
+
+    Raises InvalidRequest that names every bad item, or `too_large` when items are over the limit.
+    """
     params: list[Raw] = []
     ids: dict[str, int] = {}
     require_item_count(requests, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
@@ -80,7 +85,7 @@ def _parse_item(request: Raw) -> _Item | None:
 def _item_problems(
     requests: Sequence[Raw], *, rule: CustomIdRule, ids: dict[str, int], params: list[Raw]
 ) -> Iterator[tuple[str, str]]:
-    """`(param, what is wrong)`, in order. Good ids go to `ids`, with their index, and good `params` to that list."""
+    """Yield `(param, problem)` in order. Fills `ids` (id to index) and `params` with those of the good items."""
     for idx, item in enumerate(map(_parse_item, requests)):
         param = f"requests[{idx}]"
         if item is None:

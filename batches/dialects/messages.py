@@ -1,4 +1,4 @@
-"""Message Batches, as Anthropic's SDKs and what is built on them speak: `/v1/messages/batches`.
+"""`/v1/messages/batches`: Message Batches, for Anthropic's SDKs and what is built on them.
 
 https://docs.claude.com/en/api/creating-message-batches
 """
@@ -158,7 +158,7 @@ def message_batch(batch: Batch, *, origin: str) -> MessageBatch:
 
 
 def _request_counts(batch: Batch) -> MessageRequestCounts:
-    """As Anthropic documents it, everything is in `processing` until the whole batch has ended."""
+    """As Anthropic documents it, every request is in `processing` until the whole batch has ended."""
     final = batch.final_counts
     return MessageRequestCounts(
         processing=batch.total_items if final is None else 0,

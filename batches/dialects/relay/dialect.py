@@ -1,4 +1,4 @@
-"""Relay's dialect: `shape` and `requests` in, the batch by its bare UUID out."""
+"""Relay's dialect: bodies of `shape` and `requests`, and batches that are named by their bare UUID."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Relay:
         return render_relay_results(batch.id, ResultsQuery.from_parameters(context.parameters))
 
     def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:  # noqa: ARG002
-        """Always the same for the owner, also when the batch had ended and stays as it was."""
+        """The same for every batch of the owner, also for one that had ended and stays as it was."""
         return json_response(RelayCancelled(status="cancelled"))
 
     def render_deleted(self, batch: Batch) -> DialectResponse:  # noqa: ARG002

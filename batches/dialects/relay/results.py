@@ -1,4 +1,4 @@
-"""Relay's results: one JSON object at any time, or a line for each item."""
+"""Render results in Relay's form: one JSON object at any time, or a line for each item."""
 
 from __future__ import annotations
 

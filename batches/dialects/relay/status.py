@@ -1,4 +1,4 @@
-"""Relay's view of a batch: its documented fields in their order, then ours."""
+"""Render the status of a batch in Relay's form."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def render_relay_created(batch: Batch) -> tuple[int, bytes]:
 
 
 def render_relay_status(batch: Batch, parameters: QueryParams) -> DialectResponse:
-    """The items of a large batch are streamed: two megabytes for 50,000 of them, made from a letter each.
+    """Render the status, with its items unless `items=false`. The database has been read when this returns.
 
-    All rows are read when this returns.
+    The items of a large batch are streamed: 50,000 of them are two megabytes, made from one letter each.
     """
     states = parameters.choices("state", among=ItemState.values)
     with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
@@ -84,7 +84,7 @@ def _with_items(status: RelayBatch, items: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _render_items(letters: str, states: Sequence[str]) -> Iterator[bytes]:
-    """`{"idx":0,"state":"completed"},…` for the items in these states (none given = all), a part at a time."""
+    """Yield `{"idx":0,"state":"completed"},…` of the items in these states (none given = all), in chunks."""
     state_by_letter = {state[1]: state for state in states or ItemState.values}
     for first in range(0, len(letters), ITEMS_PER_CHUNK):
         part = enumerate(letters[first : first + ITEMS_PER_CHUNK], first)

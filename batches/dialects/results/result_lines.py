@@ -1,4 +1,4 @@
-"""Results as JSON Lines, one for each request in the order of submission, as both `custom_id` collections give them.
+"""Render results as JSON Lines: a line for each request, in the order of submission, for both `custom_id` dialects.
 
 https://docs.claude.com/en/api/retrieving-message-batch-results
 """
@@ -65,12 +65,10 @@ class ResultLine(Struct, frozen=True, kw_only=True):
 
 
 def render_result_lines(batch: Batch, context: RequestContext) -> DialectResponse:
-    """Raises Conflict before the batch's end.
-
-    An official SDK says its `anthropic-version`, and reads the error's type inside; others read it outside.
-    """
+    """Stream the lines. Raises Conflict before the batch has ended."""
     if not batch.ended_at:
         raise Conflict("This batch has not ended yet; its results can be read when it has.")
+    # Official SDKs send `anthropic-version` and read the error's type from the inner object, others from the outer.
     nested = "anthropic-version" in context.headers
     return DialectResponse(_render_lines(batch, nested=nested), content_type=JSON_LINES_CONTENT_TYPE)
 
@@ -83,8 +81,8 @@ def _render_lines(batch: Batch, *, nested: bool) -> Iterator[bytes]:
 
 
 def render_result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
-    """The parts of one line. The upstream's answer goes out as the bytes that came in: decoded and encoded, it would
-    not be the same.
+    """Yield the parts of one line. The upstream's response goes out as the bytes that came in: decoded and encoded, it
+    would not be the same.
     """
     custom_id = result.row.custom_id
     if result.response is None:
@@ -110,7 +108,9 @@ def _failure(result: Result, *, nested: bool) -> Errored | Canceled | Expired:
 
 
 def _error(result: Result, *, nested: bool) -> ResultError:
-    """One object for both kinds of reader. The item's id is in our logs, and was its upstream's Idempotency-Key."""
+    """One object for both kinds of reader. Without a request id of the upstream's it has the item's id, which is in our
+    logs and was sent upstream as Idempotency-Key.
+    """
     error = item_error(result)
     return ResultError(
         type="error" if nested else error.type,
