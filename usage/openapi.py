@@ -80,7 +80,7 @@ def _summary(path: str, operation_id: str, security: tuple[Schema, ...], *, whos
         description="Of the last 30 days unless the query says otherwise; of named batches of all time.",
         security=security,
         parameters=(*_FILTERS, _GROUP_BY),
-        responses={200: json_response("A row a group, the dearest first.", UsageSummary)},
+        responses={200: json_response("A row a group, the most expensive first.", UsageSummary)},
         errors=_errors(security),
     )
 
@@ -110,7 +110,7 @@ _TIMESERIES = Operation(
         _GROUP_BY,
         query(
             "interval",
-            f"At most {MAX_POINTS} of them in the time asked for.",
+            f"At most {MAX_POINTS} of them in the requested time.",
             type="string",
             enum=list(INTERVALS),
             default="1h",

@@ -1,4 +1,4 @@
-"""`/v1/batches`: two dialects on one path, told apart by the body of the create and kept with the batch."""
+"""`/v1/batches`: two dialects on one path. The body of the create decides, and the batch keeps it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _LIST = Operation(
             default=DEFAULT_LIMIT,
         ),
         query("after", "chat: only batches older than this one."),
-        query("after_id", "chat: the same, in the words of Message Batches."),
+        query("after_id", "chat: the same by the name that Message Batches use."),
         query("before_id", "chat: the page of batches just newer than this one."),
         query("cursor", "relay: the `next_cursor` of an earlier answer."),
     ),

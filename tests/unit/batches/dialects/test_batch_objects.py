@@ -47,13 +47,13 @@ def chat_batch(
     *, counts: dict[str, int] | None = None, tokens: dict[str, int] | None = None, **fields: Any
 ) -> dict[str, Any]:
     one = batch(**fields)
-    snapshot = BatchStatus(
+    status = BatchStatus(
         batch=one,
         counts=one.final_counts or counts or {},
         waiting={},
         usage=Total(currency="USD", tokens=tokens or {}),
     )
-    value: dict[str, Any] = to_builtins(chat_batches.chat_batch(snapshot, origin=ORIGIN))
+    value: dict[str, Any] = to_builtins(chat_batches.chat_batch(status, origin=ORIGIN))
     openai_types.Batch.model_validate(value, strict=True)
     return value
 
