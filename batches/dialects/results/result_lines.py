@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from batches.models import Batch
     from batches.results.results import Result
 
-_NULL = msgspec.Raw(b"null")
-
 
 class Succeeded(Struct, frozen=True, tag="succeeded", tag_field="type"):
     message: Annotated[Raw, Meta(description="The upstream's JSON, token for token.")]
@@ -64,6 +62,10 @@ class ResultLine(Struct, frozen=True, kw_only=True):
     result: Succeeded | Errored | Canceled | Expired
 
 
+# The upstream's response is written in the place of the null.
+_WITH_NULL = Succeeded(message=Raw(b"null"))
+
+
 def render_result_lines(batch: Batch, context: RequestContext) -> DialectResponse:
     """Stream the lines. Raises Conflict before the batch has ended."""
     if not batch.ended_at:
@@ -90,9 +92,8 @@ def render_result_line(result: Result, *, nested: bool) -> Iterator[bytes]:
         yield from to_single_line(msgspec.json.encode(line))
         yield b"\n"
         return
-    with_null = msgspec.json.encode(ResultLine(custom_id=custom_id, result=Succeeded(message=_NULL)))
-    before = with_null.removesuffix(b"null}}")
-    yield from to_single_line(before)
+    with_null = msgspec.json.encode(ResultLine(custom_id=custom_id, result=_WITH_NULL))
+    yield from to_single_line(with_null.removesuffix(b"null}}"))
     yield from to_single_line(result.response)
     yield b"}}\n"
 
