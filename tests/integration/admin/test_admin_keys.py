@@ -15,7 +15,7 @@ from relaybatch.http.errors import Unauthenticated
 from routing.admin.key_actions import KEY_ACTIONS
 from routing.credentials.credential import authenticate
 from routing.models import HostKey, RelayKey
-from routing.secrets.encryption import host_key_secret
+from routing.secrets.host_key_secret import host_key_secret
 from tests.support.rows.admin_rows import HOST_KEY_SECRET, make_admin_rows, owner_client, viewer_client
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from routing.models import (
     ServiceAccount,
     User,
 )
-from routing.secrets.encryption import host_key_secret
+from routing.secrets.host_key_secret import host_key_secret
 
 if TYPE_CHECKING:
     from pathlib import Path

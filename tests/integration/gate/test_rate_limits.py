@@ -17,7 +17,7 @@ from tests.support.rows.gate_state import gate_keys
 from tests.support.run.races import run_concurrently
 
 STRATEGIES = ("fixed-window", "sliding-window", "token-bucket")
-pytestmark = pytest.mark.django_db  # `all_at_once` gives each thread a connection
+pytestmark = pytest.mark.django_db  # `run_concurrently` gives each thread a connection
 
 
 def requests(amount: int, strategy: str, *, window: int = 10) -> Gate:
@@ -93,19 +93,19 @@ def test_a_bucket_holds_its_amount_and_refills_evenly() -> None:
 def test_a_call_that_was_not_sent_is_given_back(strategy: str) -> None:
     gate = requests(2, strategy)
     gate.call()
-    entered = gate.acquire()
+    held = gate.acquire()
     assert not gate.passes()
-    entered.give_back()
+    held.give_back()
     assert passed(gate, 3) == 1
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_what_is_given_back_late_frees_nothing_in_a_later_window(strategy: str) -> None:
     gate = requests(2, strategy)
-    entered = gate.acquire()
+    held = gate.acquire()
     gate.advance(100)
     assert passed(gate, 3) == 2
-    entered.give_back()
+    held.give_back()
     assert passed(gate, 1) == (1 if strategy == "token-bucket" else 0)
 
 
@@ -213,7 +213,7 @@ def test_a_changed_amount_holds_at_once_for_what_was_counted_before() -> None:
     assert not gate.passes()
 
 
-def test_a_clock_that_goes_back_gives_nothing_away() -> None:
+def test_a_clock_that_goes_back_admits_no_more_calls() -> None:
     for strategy in STRATEGIES:
         gate = requests(2, strategy)
         gate.advance(5)
@@ -253,15 +253,15 @@ def test_a_place_comes_back_when_its_process_is_gone() -> None:
     gate = Gate(rules=(rule("concurrency", 1),), now_ms=0)
     held = gate.acquire()
     assert not gate.passes()
-    client().delete(f"{PREFIX}present:{liveness.id}")
+    client().delete(f"{PREFIX}liveness:{liveness.id}")
     assert gate.passes()
     held.release()
 
 
-def test_a_process_says_that_it_lives_for_as_long_as_the_setting_says() -> None:
+def test_a_liveness_key_lasts_as_long_as_the_setting_says() -> None:
     process = Liveness()
     process.heartbeat()
-    left = client().pttl(f"{PREFIX}present:{process.id}")
+    left = client().pttl(f"{PREFIX}liveness:{process.id}")
     assert 0 < left <= settings.RELAY_WORKER_LOST_S * 1000
 
 
@@ -353,7 +353,7 @@ def test_nothing_is_kept_for_ever() -> None:
 def test_many_threads_that_charge_lose_no_tokens(strategy: str) -> None:
     gate = Gate(rules=(rule("tokens", 40, 3600, strategy),))
     running = [gate.acquire() for _ in range(40)]
-    run_concurrently([functools.partial(entered.release, tokens=Tokens(1, 0)) for entered in running])
+    run_concurrently([functools.partial(held.release, tokens=Tokens(1, 0)) for held in running])
     assert not gate.passes()
 
 

@@ -7,7 +7,7 @@ from email.utils import format_datetime
 
 import pytest
 
-from routing.upstream.retry_after import retry_after_seconds
+from routing.transport.retry_after import retry_after_seconds
 
 DATE = "Fri, 06 Nov 2026 08:49:37 GMT"
 

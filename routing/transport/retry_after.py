@@ -1,4 +1,4 @@
-"""The Retry-After header (RFC 9110, 10.2.3), as upstreams really write it."""
+"""Parse the Retry-After header (RFC 9110, 10.2.3), as upstreams really write it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _NUMBER = re.compile(r"\d+(\.\d*)?([eE]\+?\d+)?", re.ASCII)
 
 
 def retry_after_seconds(value: str | None, *, date: str | None) -> float | None:
-    """Seconds from 0 to 900. None without the header; 0 for what is past, negative or unreadable.
+    """Seconds from 0 to 900; None without the header, 0 for a time in the past, a negative or an unreadable one.
 
-    `date`: the answer's own Date header, against which a date is read; without a readable one, this machine's clock.
+    `date`: the response's own Date header. A date in Retry-After is compared with it; if it cannot be read, with this
+    machine's clock.
     """
     if value is None:
         return None
@@ -33,5 +34,5 @@ def _parse_date(text: str) -> datetime | None:
         date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
-    # RFC 9110 knows GMT only; a date without a zone is meant so.
+    # RFC 9110 allows only GMT; a date without a zone is taken as GMT.
     return date if date.tzinfo else date.replace(tzinfo=UTC)

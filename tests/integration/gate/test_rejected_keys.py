@@ -1,4 +1,4 @@
-"""What a call is told that ends with a refused host key, and what the log tells of a breaker that opens."""
+"""The outcome of a call whose host key was rejected, and the log line of a breaker that opens."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ONE_A_MINUTE = (rule("requests", 1, 60, "fixed-window"),)
 
 
 @pytest.mark.parametrize(
-    ("before", "verdicts", "seconds", "others"),
+    ("before", "signals", "seconds", "others"),
     [
         # What became of calls before this one, by key; of this one's keys; then: when, and whether with another.
         ({}, {"one": UNAUTHORIZED, "two": UNAUTHORIZED}, 60, False),
@@ -42,43 +42,43 @@ ONE_A_MINUTE = (rule("requests", 1, 60, "fixed-window"),)
         ({"two": OK}, {"one": UNAUTHORIZED}, 60, True),
     ],
 )
-def test_what_a_call_is_told_that_ends_with_a_refused_key(
-    before: dict[str, BreakerSignal], verdicts: dict[str, BreakerSignal], seconds: float, others: bool
+def test_the_outcome_of_a_call_that_ends_with_a_rejected_key(
+    before: dict[str, BreakerSignal], signals: dict[str, BreakerSignal], seconds: float, others: bool
 ) -> None:
     gate = Gate(keys=("one", "two"), key_rules={"two": ONE_A_MINUTE} if OK in before.values() else {})
-    for key, verdict in before.items():
-        entered = gate.acquire()
-        assert entered.next_key(OK) == key
-        entered.release(verdict)
-    entered = gate.acquire()
-    *firsts, last = verdicts.values()
-    for verdict in firsts:
-        assert entered.next_key(verdict)
-    if len(verdicts) == 1:
-        assert entered.next_key(last) is None
-    entered.release(last)
-    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=seconds, has_other_keys=others)
+    for key, signal in before.items():
+        held = gate.acquire()
+        assert held.next_key(OK) == key
+        held.release(signal)
+    held = gate.acquire()
+    *firsts, last = signals.values()
+    for signal in firsts:
+        assert held.next_key(signal)
+    if len(signals) == 1:
+        assert held.next_key(last) is None
+    held.release(last)
+    assert held.admission.host_key_rejected == HostKeyRejection(seconds=seconds, has_other_keys=others)
 
 
 def test_a_key_that_was_not_tried_may_be_usable_at_once() -> None:
     gate = Gate(keys=THREE)
-    entered = gate.acquire()
-    assert entered.next_key(UNAUTHORIZED) == "two"
-    entered.release(UNAUTHORIZED)
-    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
+    held = gate.acquire()
+    assert held.next_key(UNAUTHORIZED) == "two"
+    held.release(UNAUTHORIZED)
+    assert held.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
 
 
 def test_a_refused_key_that_is_half_open_is_another_chance() -> None:
     gate = Gate(keys=("one", "two"), selection="round-robin")
     gate.call(UNAUTHORIZED)
     gate.advance(61)
-    entered = gate.acquire()
-    assert entered.key == "two"
-    entered.release(UNAUTHORIZED)
-    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
+    held = gate.acquire()
+    assert held.key == "two"
+    held.release(UNAUTHORIZED)
+    assert held.admission.host_key_rejected == HostKeyRejection(seconds=0, has_other_keys=True)
 
 
-def test_what_a_refused_call_was_told_stays_when_its_end_is_told_besides() -> None:
+def test_a_rejection_stays_when_the_end_of_the_call_is_reported_besides() -> None:
     gate = Gate(keys=("one", "two"), rules=(rule("concurrency", 9),))
     first, second = gate.acquire(), gate.acquire()
     assert first.next_key(OK) == "two"
@@ -90,34 +90,34 @@ def test_what_a_refused_call_was_told_stays_when_its_end_is_told_besides() -> No
 
 def test_a_key_that_refused_at_another_host_says_nothing_of_this_ones() -> None:
     gate = Gate(keys=("one", "two"))
-    entered = gate.acquire()
-    assert entered.next_key(UNAUTHORIZED) == "two"
+    held = gate.acquire()
+    assert held.next_key(UNAUTHORIZED) == "two"
     there = Gate(keys=("three", "four"), policy=gate.policy, host="there")
     there.call(ERROR)
-    key = entered.admission.acquire(there.binding)
+    key = held.admission.acquire(there.binding)
     assert key
     assert key.name == "four"
-    entered.release(UNAUTHORIZED)
-    assert entered.admission.host_key_rejected == HostKeyRejection(seconds=2, has_other_keys=True)
+    held.release(UNAUTHORIZED)
+    assert held.admission.host_key_rejected == HostKeyRejection(seconds=2, has_other_keys=True)
 
 
-@pytest.mark.parametrize("verdict", [OK, ERROR, CONNECTION_LOST, throttled(7), NONE])
-def test_a_call_that_ends_otherwise_was_not_refused_by_a_key(verdict: BreakerSignal) -> None:
-    entered = Gate(keys=("one", "two")).acquire()
-    assert entered.next_key(UNAUTHORIZED) == "two"
-    entered.release(verdict)
-    assert entered.admission.host_key_rejected is None
+@pytest.mark.parametrize("signal", [OK, ERROR, CONNECTION_LOST, throttled(7), NONE])
+def test_a_call_that_ends_otherwise_was_not_refused_by_a_key(signal: BreakerSignal) -> None:
+    held = Gate(keys=("one", "two")).acquire()
+    assert held.next_key(UNAUTHORIZED) == "two"
+    held.release(signal)
+    assert held.admission.host_key_rejected is None
 
 
 def openings(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str, int]]:
     return [
         (record.levelname, record.host_key, record.status, record.seconds)  # type: ignore[attr-defined]
         for record in caplog.records
-        if record.getMessage() == "the breaker of a host key opened"
+        if record.getMessage() == "breaker opened"
     ]
 
 
-def test_a_breaker_that_opens_is_told_once_for_all_calls_that_were_under_way(
+def test_a_breaker_that_opens_is_logged_once_for_all_running_calls(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gate = Gate()
@@ -126,7 +126,7 @@ def test_a_breaker_that_opens_is_told_once_for_all_calls_that_were_under_way(
     assert openings(caplog) == [("WARNING", "one", "503", 2)]
 
 
-def test_a_breaker_that_opens_for_another_reason_and_longer_is_told_again(
+def test_a_breaker_that_opens_for_another_reason_and_longer_is_logged_again(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     gate = Gate()
@@ -144,9 +144,11 @@ def test_a_breaker_that_opens_for_another_reason_and_longer_is_told_again(
     ]
 
 
-def test_a_key_that_is_left_for_another_is_told_as_well(caplog: pytest.LogCaptureFixture) -> None:
-    entered = Gate(keys=THREE).acquire()
-    entered.next_key(UNAUTHORIZED)
-    entered.next_key(throttled(30))
-    entered.release(OK)
+def test_the_breaker_of_a_key_that_is_left_for_another_is_logged_as_well(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    held = Gate(keys=THREE).acquire()
+    held.next_key(UNAUTHORIZED)
+    held.next_key(throttled(30))
+    held.release(OK)
     assert openings(caplog) == [("WARNING", "one", "401", 60), ("WARNING", "two", "429", 30)]
