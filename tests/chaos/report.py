@@ -49,7 +49,7 @@ def _lines(result: ChaosReport) -> Iterator[str]:
     yield f"\n{'invariant':{WIDTH + 2}} looked at  result"
     for invariant in result.findings.invariants:
         outcome = f"VIOLATION: {invariant.violations}" if invariant.violations else "OK"
-        yield f"  {invariant.name:{WIDTH}} {invariant.looked_at:>9}  {result}"
+        yield f"  {invariant.name:{WIDTH}} {invariant.looked_at:>9}  {outcome}"
         yield from (f"      {example}" for example in invariant.examples)
     yield ""
     if result.home:
