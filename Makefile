@@ -77,7 +77,7 @@ chaos: install
 
 schema: install
 	@echo "schema: docs/openapi.yaml"
-	@$(FOR_TYPES) $(BIN)/python manage.py spectacular --file docs/openapi.yaml --validate --fail-on-warn
+	@$(FOR_TYPES) $(BIN)/python manage.py openapi --file docs/openapi.yaml
 
 lock: install
 	@echo "lock: requirements.txt and requirements-dev.txt"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, cast
 from django.http import HttpResponse
 from rest_framework.viewsets import GenericViewSet
 
-from batches import openapi
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
@@ -21,7 +20,6 @@ from batches.dialects.request_context import RequestContext
 from batches.dialects.response import JSON_CONTENT_TYPE
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
-from batches.openapi import messages as messages_schema
 from batches.submission.accept import accept_batch
 from batches.submission.failed_item_filter import parse_item_filter
 from batches.submission.idempotency import Idempotency, ReplayedResponse, raise_if_replayed
@@ -77,7 +75,6 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         visible = Batch.objects.visible_to(self._credential)
         return visible.of_dialect(*(dialect.name for dialect in self.dialects)).select_related("owner")
 
-    @openapi.CREATE
     def create(self, request: Request) -> HttpResponseBase:
         max_bytes = max(dialect.max_body_bytes() for dialect in self.dialects)
         with self._receive_creation(request, limit_bytes=max_bytes) as (body, replay_key):
@@ -91,7 +88,6 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
                 raise too_deep() from None
             return self._accept(submission, dialect, replay_key)
 
-    @openapi.LIST
     def list(self, request: Request) -> HttpResponseBase:
         context = self._context
         dialect = self.listed_dialect(context.parameters)
@@ -100,19 +96,16 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
             response = dialect.render_list(owned, context)
         return to_http_response(response, request)
 
-    @openapi.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
             response = dialect.render_status(batch, self._context)
         return to_http_response(response, request)
 
-    @openapi.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._get_batch(batch_id)
         return to_http_response(dialect.render_results(batch, self._context), request)
 
-    @openapi.CANCEL
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
         cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
@@ -120,13 +113,11 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
             response = dialect.render_cancelled(batch, self._context)
         return to_http_response(response, request)
 
-    @openapi.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
         batch, dialect = self._get_batch(batch_id)
         delete_batch(batch)
         return to_http_response(dialect.render_deleted(batch), request)
 
-    @openapi.RETRY
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
         with self._receive_creation(request, limit_bytes=MAX_ITEM_FILTER_BYTES) as (body, replay_key):
             batch, dialect = self._get_batch(batch_id)
@@ -192,7 +183,6 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         return batch, DIALECTS[batch.dialect]
 
 
-@messages_schema.VIEWS
 class MessageBatchViewSet(BatchViewSet):
     """`/v1/messages/batches`: a collection of its own, whose batches the other one does not know."""
 
@@ -204,18 +194,6 @@ class MessageBatchViewSet(BatchViewSet):
 
     def listed_dialect(self, parameters: QueryParams) -> Dialect:  # noqa: ARG002
         return MESSAGES
-
-    @messages_schema.RESULTS
-    def results(self, request: Request, batch_id: str) -> HttpResponseBase:
-        return super().results(request, batch_id)
-
-    @messages_schema.CANCEL
-    def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
-        return super().cancel(request, batch_id)
-
-    @messages_schema.RETRY
-    def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        return super().retry(request, batch_id)
 
 
 def _idempotency_key(request: Request) -> str | None:

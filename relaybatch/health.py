@@ -1,39 +1,39 @@
-"""Health endpoints. `/healthz`: this process responds. `/readyz`: so do the services that it needs."""
+"""`/healthz`: this process answers. `/readyz`: what it needs is available too, and if not, which part is not."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from django.http import JsonResponse
-from django.views.decorators.csrf import csrf_exempt
+from msgspec import Meta, Struct, to_builtins
 
-from relaybatch.http import errors
-from relaybatch.http.error_responses import error_response
+from relaybatch.http.read_only import read_only
 from relaybatch.readiness import OK, READINESS
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse
 
 
-@csrf_exempt
-def healthz(request: HttpRequest) -> HttpResponse:
-    return _reject_write_method(request) or JsonResponse({"status": "ok"})
+class Health(Struct, frozen=True, kw_only=True):
+    status: Literal["ok"]
 
 
-@csrf_exempt
-def readyz(request: HttpRequest) -> HttpResponse:
-    """200 if all checks are `ok`, else 503; in both cases with the result of each check."""
-    if rejection := _reject_write_method(request):
-        return rejection
+class Readiness(Struct, frozen=True, kw_only=True):
+    """The state of each part that the process needs."""
+
+    status: Literal["ready", "unavailable"]
+    checks: Annotated[dict[str, str], Meta(description="By part: `ok`, or what is wrong with it.")]
+
+
+@read_only
+def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    return JsonResponse(to_builtins(Health(status="ok")))
+
+
+@read_only
+def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """503 that names what is unavailable."""
     checks = READINESS.check()
     is_ready = all(result == OK for result in checks.values())
-    body = {"status": "ready" if is_ready else "unavailable", "checks": checks}
-    return JsonResponse(body, status=200 if is_ready else 503)
-
-
-def _reject_write_method(request: HttpRequest) -> HttpResponse | None:
-    if request.method in ("GET", "HEAD"):
-        return None
-    response = error_response(request, errors.MethodNotAllowed(f"{request.method} is not allowed here."))
-    response["Allow"] = "GET, HEAD"
-    return response
+    readiness = Readiness(status="ready" if is_ready else "unavailable", checks=checks)
+    return JsonResponse(to_builtins(readiness), status=200 if is_ready else 503)

@@ -26,7 +26,7 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "rest_framework",
-    "drf_spectacular",
+    "drf_spectacular_sidecar",  # the files of /docs
     "routing",
     "usage",
     "batches",
@@ -113,17 +113,10 @@ REST_FRAMEWORK = {
     "DEFAULT_CONTENT_NEGOTIATION_CLASS": "relaybatch.http.error_responses.IgnoreAccept",
     "DEFAULT_RENDERER_CLASSES": ["relaybatch.http.error_responses.JsonRenderer"],
     "DEFAULT_PARSER_CLASSES": ["relaybatch.http.error_responses.UnparsedJson"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "relaybatch.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": None,
     # OPTIONS is not served, as any other method that a route does not have.
     "DEFAULT_METADATA_CLASS": None,
-}
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Relaybatch",
-    "DESCRIPTION": "A self-hosted batch gateway for LLM inference.",
-    "VERSION": "0.1.0",
-    "SERVE_INCLUDE_SCHEMA": False,
 }
 
 RELAY_MASTER_KEY = env.master_keys("RELAY_MASTER_KEY", env.secret("RELAY_MASTER_KEY"))

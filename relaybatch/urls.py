@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from django.contrib import admin
 from django.urls import include, path, re_path
+from django.views.generic import RedirectView
 
 from relaybatch import health
+from relaybatch.api_docs import views as api_docs
 from relaybatch.http import error_views
+from relaybatch.http.read_only import read_only
 
 urlpatterns = [
+    path("", read_only(RedirectView.as_view(pattern_name="docs"))),
+    path("admin", read_only(RedirectView.as_view(pattern_name="admin:index"))),
     path("admin/", admin.site.urls),
+    path("docs", api_docs.docs_page, name="docs"),
+    path("openapi.json", api_docs.openapi_json, name="openapi"),
     path("healthz", health.healthz),
     path("readyz", health.readyz),
     path("", include("routing.urls")),

@@ -1,73 +1,53 @@
-"""What the OpenAPI description says of the token routes."""
+"""The OpenAPI operations of the catalog and of tokens."""
 
 from __future__ import annotations
 
-from typing import Any
+from relaybatch.http.openapi import LOGGED_IN, Content, Operation, json_response
+from routing.token_views import MintRequest, RevokeRequest, RevokeResponse, TokenResponse
+from routing.views import ModelObjectList
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.utils import OpenApiResponse, extend_schema
+_TOKEN_ERRORS = (403, 411, 413)
 
-from routing.credentials.tokens import DEFAULT_TTL_SECONDS, MAX_TTL_SECONDS
-
-_STRING: dict[str, Any] = {"type": "string"}
-_JTI: dict[str, Any] = {"type": "string", "format": "uuid"}
-_ERROR = OpenApiResponse({"type": "object"}, description="Refused; nothing was changed.")
-
-MINT = extend_schema(
+_MODELS = Operation(
+    method="get",
+    path="/v1/models",
+    operation_id="list_models",
+    tag="Models",
+    summary="The models that the caller may use",
+    responses={200: json_response("All of them, by name.", ModelObjectList)},
+)
+_MINT = Operation(
+    method="post",
+    path="/api/auth/token",
     operation_id="create_token",
-    request={
-        "application/json": {
-            "type": "object",
-            "properties": {
-                "project": _STRING | {"description": "The name of your own project; it may be left out."},
-                "ttl": {
-                    "oneOf": [{"type": "integer", "minimum": 1, "maximum": MAX_TTL_SECONDS}, _STRING],
-                    "description": "Seconds, or a span as 30m.",
-                    "default": DEFAULT_TTL_SECONDS,
-                },
-            },
-        }
-    },
-    responses={
-        200: {
-            "type": "object",
-            "properties": {
-                "token": _STRING,
-                "jti": _JTI,
-                "expires_at": {"type": "string", "format": "date-time"},
-                "project": _STRING,
-            },
-            "required": ["token", "jti", "expires_at", "project"],
-        },
-        400: _ERROR,
-        401: _ERROR,
-        403: _ERROR,
-    },
-)
-REVOKE = extend_schema(
-    request={
-        "application/json": {
-            "type": "object",
-            "properties": {"jti": _JTI | {"description": "Left out: all of your tokens."}},
-        }
-    },
-    responses={
-        200: {"type": "object", "properties": {"revoked": {"type": "integer"}}, "required": ["revoked"]},
-        400: _ERROR,
-        401: _ERROR,
-        403: _ERROR,
-    },
+    tag="Tokens",
+    summary="Mint an inference token for the person who is logged in",
+    security=LOGGED_IN,
+    body=Content(schema=MintRequest, examples={"half_an_hour": {"ttl": "30m"}}),
+    body_required=False,
+    responses={200: json_response("The token, shown this once.", TokenResponse)},
+    errors=_TOKEN_ERRORS,
 )
 
 
-class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "routing.credentials.session_authentication.SessionLoginAuthentication"
-    name = "session"
+def _revoke(path: str, operation_id: str) -> Operation:
+    return Operation(
+        method="post",
+        path=path,
+        operation_id=operation_id,
+        tag="Tokens",
+        summary="Revoke one token of the person who is logged in, or all of them",
+        security=LOGGED_IN,
+        body=Content(schema=RevokeRequest),
+        body_required=False,
+        responses={200: json_response("How many were revoked.", RevokeResponse)},
+        errors=_TOKEN_ERRORS,
+    )
 
-    def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002
-        return {
-            "type": "apiKey",
-            "in": "cookie",
-            "name": "sessionid",
-            "description": "A session of the admin's login, with its CSRF token in X-CSRFToken.",
-        }
+
+OPERATIONS = (
+    _MODELS,
+    _MINT,
+    _revoke("/api/auth/token/revoke", "revoke_tokens"),
+    _revoke("/api/auth/revoke", "revoke_tokens_alias"),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 import logging
 import uuid
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, TypeVar, cast
 
 import msgspec
 from rest_framework.response import Response
@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from relaybatch.db.clock import database_now
 from relaybatch.http.api_view import MethodCheckBeforeAuth
 from relaybatch.http.errors import Forbidden, InvalidRequest, Unavailable
-from routing import openapi
+from relaybatch.http.timestamps import Timestamp
 from routing.credentials.session_authentication import SessionLoginAuthentication, read_body
 from routing.credentials.tokens import (
     DEFAULT_TTL_SECONDS,
@@ -36,22 +36,36 @@ B = TypeVar("B", bound=msgspec.Struct)
 
 
 class MintRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`project`: its name. `ttl`: seconds, or a span as `30m`."""
-
-    project: str | None = None
-    ttl: int | str | None = None
+    project: Annotated[str | None, msgspec.Meta(description="The name of your own project.")] = None
+    ttl: Annotated[
+        int | str | None,
+        msgspec.Meta(description="Seconds (up to a day), or a span as `30m`; an hour by default."),
+    ] = None
 
 
 class RevokeRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One token, or all without a `jti`; null is none of both, lest a slip revoke everything."""
+    """One token, or all of them without a `jti`."""
 
+    # Null is rejected, lest a slip revoke everything.
     jti: uuid.UUID | msgspec.UnsetType = msgspec.UNSET
+
+
+class TokenResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """The token is shown this once."""
+
+    token: str
+    jti: Annotated[str, msgspec.Meta(extra_json_schema={"format": "uuid"})]
+    expires_at: Timestamp
+    project: str
+
+
+class RevokeResponse(msgspec.Struct, frozen=True, kw_only=True):
+    revoked: Annotated[int, msgspec.Meta(description="How many tokens were usable until now.")]
 
 
 class TokenMint(MethodCheckBeforeAuth):
     authentication_classes = [SessionLoginAuthentication]
 
-    @openapi.MINT
     def post(self, request: Request) -> Response:
         user = cast("User", request.user)
         mint_request = _parse_body(request, MintRequest)
@@ -63,15 +77,15 @@ class TokenMint(MethodCheckBeforeAuth):
         except TokenDenied as refused:
             raise InvalidRequest(str(refused)) from refused
         except SecretError as error:
-            logger.exception("no token can be signed")
+            logger.exception("token signing failed")
             raise Unavailable("no token can be signed now: an operator has to mend the master key") from error
-        return Response(minted.as_json() | {"project": project.name}, headers={"Cache-Control": "no-store"})
+        answer = TokenResponse(**minted.as_json(), project=project.name)
+        return Response(answer, headers={"Cache-Control": "no-store"})
 
 
 class TokenRevoke(MethodCheckBeforeAuth):
     authentication_classes = [SessionLoginAuthentication]
 
-    @openapi.REVOKE
     def post(self, request: Request) -> Response:
         user = cast("User", request.user)
         revoke_request = _parse_body(request, RevokeRequest)
@@ -79,7 +93,7 @@ class TokenRevoke(MethodCheckBeforeAuth):
             revoked = revoke_token(jti=revoke_request.jti, user=user, now=database_now())
         else:
             revoked = revoke_all_tokens(user, now=database_now())
-        return Response({"revoked": revoked})
+        return Response(RevokeResponse(revoked=revoked))
 
 
 def _parse_body(request: Request, form: type[B]) -> B:

@@ -1,4 +1,4 @@
-"""What a group of events adds up to, as expressions of the database."""
+"""The sums of a group of events, as database expressions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from routing.meters import METERS
 if TYPE_CHECKING:
     from django.db.models.expressions import Combinable
 
-# A late event costs, and is no request.
+# A late event adds cost and is not counted as a request.
 IS_REQUEST = Q(late=False)
 
 
 class Percentiles(Aggregate):
-    """The median and the 95th percentile, each a value that occurs; one sort for both."""
+    """The median and the 95th percentile, each a value that occurs. One sort serves both."""
 
     function = "percentile_disc"
     template = "%(function)s(ARRAY[0.5, 0.95]) WITHIN GROUP (ORDER BY %(expressions)s)"
@@ -25,10 +25,8 @@ class Percentiles(Aggregate):
 
 
 def event_sums(*, durations: bool = True) -> dict[str, Combinable]:
-    """Named so that none has a column's name, which Django would refuse.
-
-    Without `durations` nothing is sorted, which is most of the work when there are a million events.
-    """
+    """The expressions by name. Without `durations` nothing is sorted, most of the work for a million events."""
+    # No name may be a column's: Django rejects that.
     return {
         "requests": Count("id", filter=IS_REQUEST),
         "errors": Count("id", filter=IS_REQUEST & ~Q(error_kind="")),

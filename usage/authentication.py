@@ -1,4 +1,4 @@
-"""Who may read everybody's usage: staff with a session, or whoever holds the deployment's admin token."""
+"""Authenticate operators, who may read everybody's usage: staff with a session, or the holder of RELAY_ADMIN_TOKEN."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """For DRF, where an operator stands in the place of a user. `name` is empty for the token."""
+    """An operator, in place of DRF's user. `name` is empty for the admin token."""
 
     name: str = ""
 
@@ -27,7 +27,7 @@ class Operator:
 
 
 class OperatorAuthentication(BaseAuthentication):
-    """401 without a credential or with a wrong one, 403 for a session of somebody who is no staff."""
+    """Answer 401 without a valid credential, 403 for the session of a user who is not staff."""
 
     def authenticate(self, request: Request) -> tuple[Operator, None]:
         if "authorization" in request.headers:

@@ -1,4 +1,4 @@
-"""The usage event of one attempt, before it is saved."""
+"""Build the usage event of one attempt; saving it is the ledger's."""
 
 from __future__ import annotations
 
@@ -20,18 +20,19 @@ if TYPE_CHECKING:
 
     from routing.upstream.call import Caller, Outcome, PriceList, Target
 
-# No call reads or writes a trillion tokens: an upstream that says so has not told us what it used.
+# No call reads or writes a trillion tokens: an upstream that reports so many has not reported its usage.
 MAX_TOKENS = 10**12
 ZERO_TOKENS = Tokens(input=0, output=0)
-# Failures after which the last request is not left without an answer: it refused, or no further one could be made.
+# After these failures every request that was sent has been answered: the last one was rejected, or none followed it.
 _CODES_AFTER_LAST_RESPONSE = frozenset({FailureCode.UPSTREAM_STATUS, FailureCode.UPSTREAM_UNREACHABLE})
-# What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
+# The limits of the columns. Clocks jump, and a worker may have been lost years ago: values are clamped, so that no
+# number keeps an attempt from being settled.
 SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """What the event says of the attempt itself. `public_batch_id`: the id that the batch's callers know."""
+    """The event's fields of the attempt itself. `public_batch_id`: the id that the batch's callers know."""
 
     source: Literal["batch", "live"]
     number: int = 1
@@ -43,7 +44,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventDraft:
-    """A row of `UsageEvent` but for `at`, which is the database's now. Field names are the columns' names."""
+    """A row of `UsageEvent` without `at`, which the database sets. Fields are named as the columns are."""
 
     id: uuid.UUID
     source: str
@@ -88,21 +89,20 @@ class EventDraft:
 
     @property
     def has_usage(self) -> bool:
-        """Some tokens, something that the upstream says it cost, or an answer that does not say how much."""
+        """Whether the attempt used tokens, had a cost by the upstream's report, or got a 2xx without known usage."""
         used = (self.input, self.cache_read, self.cache_write, self.output, self.upstream_cost_nanos)
         return any(used) or (self.input is None and 200 <= self.status < 300)
 
     def as_late(self) -> EventDraft:
-        """Of a worker that had been declared lost: its tokens and cost count, its request does not."""
+        """The event of a worker that had been declared lost: its tokens and cost count, its request does not."""
         return replace(self, late=True)
 
 
 def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_ms: int) -> EventDraft:
-    """The event of one counted attempt, priced; also of one that failed before anything was sent (status 0).
+    """Build the priced event of one counted attempt, also of one that failed before anything was sent (status 0).
 
-    Where nothing was sent, or all that was sent was refused without a word of usage, nothing was used: no tokens, cost
-    0. Where any other call has no usage (2xx, lost, cut, timed out), or one that cannot be counted, its tokens are
-    unknown and the event unpriced.
+    When nothing was sent, or everything that was sent was rejected without reported usage, there are no tokens and the
+    cost is 0. Any other call without countable usage (2xx, lost, aborted, timed out) has unknown tokens and no price.
     """
     tokens = _counted_tokens(outcome)
     cost = price(tokens=tokens, prices=_prices_in_currency(outcome.target.prices))
@@ -150,7 +150,7 @@ def _counted_tokens(outcome: Outcome) -> Tokens | None:
 
 
 def _was_rejected(outcome: Outcome) -> bool:
-    """The last request was answered, with a status that is no success."""
+    """Whether the last request was answered with a status other than 2xx."""
     if outcome.failure is None or outcome.failure.code not in _CODES_AFTER_LAST_RESPONSE:
         return False
     return outcome.status > 0 and not 200 <= outcome.status < 300
@@ -161,7 +161,7 @@ def _token_columns(tokens: Tokens | None) -> dict[str, Any]:
 
 
 def _prices_in_currency(prices: PriceList | None) -> PriceList | None:
-    """Totals add up one currency: a price list in another one prices nothing."""
+    """The price list, unless its currency is not the deployment's: totals add up one currency."""
     return prices if prices and prices.currency == settings.RELAY_CURRENCY else None
 
 
@@ -170,7 +170,7 @@ def _pricing_name(prices: PriceList | None) -> str:
 
 
 def _name_columns(target: Target) -> dict[str, Any]:
-    """A caller may ask for a model by any text, also by one that a row cannot hold."""
+    """The names as columns. The requested model may be any text, also one that a row cannot hold."""
     names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
     requested = {"requested_model": printable_name(target.requested_model)}
     return requested | {name: getattr(target, name) for name in names}

@@ -1,4 +1,4 @@
-"""Included usage: what a project may use in a calendar month (UTC), and what is settled of it.
+"""Included usage: the allowance of a project in a calendar month (UTC), and what has been settled of it.
 
 The month is that of the database's clock, which also dates the events: at a month's edge every worker and every
 reader passes to the new one at the same moment.
@@ -8,22 +8,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
 
 import psycopg
 from django.conf import settings
 from django.db import connection
+from msgspec import Meta, Struct
 
+from relaybatch.http.timestamps import Timestamp, format_time
 from routing.credentials.recheck import Allowance
 from routing.models import Project
 from routing.upstream.failures import Failure, FailureCode
 from usage.ledger import month_scope
-from usage.serializers import format_time
 
 if TYPE_CHECKING:
     import uuid
 
-# In the path of every item whose project has an allowance: its rows are one scope's shards, however full the month.
+# Runs for every item whose project has an allowance. It reads the shards of one scope, however full the month is.
 MONTH_TOTALS_SQL = f"""
 SELECT now(), coalesce(sum(cost_nanos), 0), coalesce(sum(unpriced), 0)
 FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at="now()")}
@@ -32,9 +33,7 @@ FROM usage_usagetotal WHERE scope = {month_scope(project="%(project)s::uuid", at
 
 @dataclass(frozen=True, slots=True)
 class MonthUsage:
-    """A project's current month. `unpriced`: how many events add nothing to `used_nanos`, since nobody knows what
-    they cost.
-    """
+    """A project's current month. `unpriced`: how many events are not in `used_nanos`, since their cost is unknown."""
 
     at: datetime
     used_nanos: int
@@ -62,10 +61,10 @@ ALLOWANCE_CLOSED = Failure(
 
 
 def allowance_failure(*, project_id: uuid.UUID | None, allowance: Allowance | None) -> Failure | None:
-    """Why nothing further may be sent: what is settled in the current month has reached the allowance, or, where that
-    closes it, some of it has no price. No allowance = no limit, and no query.
+    """The failure of an item when the settled usage of the month has reached the allowance, else None.
 
-    What is running now is not settled yet, so the month may end above its allowance by that much.
+    With `unpriced_closes`, one unpriced event closes the month as well. Without an allowance there is no limit and no
+    query. Running items are not settled yet, so a month may end above its allowance by what they cost.
     """
     if project_id is None or allowance is None:
         return None
@@ -76,7 +75,7 @@ def allowance_failure(*, project_id: uuid.UUID | None, allowance: Allowance | No
 
 
 def current_month_usage(project_id: uuid.UUID | None) -> MonthUsage:
-    """Read anew each time, in one query."""
+    """Read the current month in one query; nothing is cached."""
     connection.ensure_connection()
     # psycopg's own cursor, so that the server keeps the statement prepared.
     with connection.wrap_database_errors, psycopg.Cursor(connection.connection) as cursor:
@@ -84,20 +83,29 @@ def current_month_usage(project_id: uuid.UUID | None) -> MonthUsage:
     return MonthUsage(at=at, used_nanos=int(used), unpriced=int(unpriced))
 
 
-def included_usage(project_id: uuid.UUID | None) -> dict[str, Any]:
-    """What a caller is told. Without an allowance `included_nanos` and `remaining_nanos` are None; without a project,
-    which alone has a running total, `used_nanos` as well.
-    """
+class IncludedUsage(Struct, frozen=True, kw_only=True):
+    """What a caller may use in the current month, and has used."""
+
+    period: Annotated[str, Meta(description="The month, UTC.", examples=["2026-11"])]
+    included_nanos: Annotated[int | None, Meta(description="Null: no allowance.")]
+    used_nanos: Annotated[int | None, Meta(description="Null: the caller has no project.")]
+    remaining_nanos: Annotated[int | None, Meta(description="Null: no allowance. 0: spent or closed.")]
+    currency: str
+    resets_at: Timestamp
+
+
+def included_usage(project_id: uuid.UUID | None) -> IncludedUsage:
+    """The answer for a caller. Only projects have running totals, so `used_nanos` is null without one."""
     month = current_month_usage(project_id)
     allowance = None if project_id is None else _allowance(project_id)
-    return {
-        "period": month.period,
-        "included_nanos": allowance and allowance.nanos,
-        "used_nanos": None if project_id is None else month.used_nanos,
-        "remaining_nanos": allowance and _remaining_nanos(allowance, month),
-        "currency": settings.RELAY_CURRENCY,
-        "resets_at": format_time(month.ends_at),
-    }
+    return IncludedUsage(
+        period=month.period,
+        included_nanos=allowance.nanos if allowance else None,
+        used_nanos=None if project_id is None else month.used_nanos,
+        remaining_nanos=_remaining_nanos(allowance, month) if allowance else None,
+        currency=settings.RELAY_CURRENCY,
+        resets_at=format_time(month.ends_at),
+    )
 
 
 def _remaining_nanos(allowance: Allowance, month: MonthUsage) -> int:

@@ -1,8 +1,8 @@
-"""Saves usage events and adds them to the running totals, in one statement and without the ORM.
+"""Save usage events and add them to the running totals, in one SQL statement.
 
-It is in every item's path: the settling statement of whoever made the attempt takes these CTEs in, so that a
-result and its usage are saved together or not at all. All events travel as one JSON parameter whose types are
-the table's: one text whatever the numbers' sizes, so that the statement is prepared once.
+The statement that settles an attempt includes these CTEs, so that a result and its usage are saved together or not at
+all. All events are one JSON parameter, typed by the table: the statement's text does not depend on their number or
+size, so PostgreSQL prepares it once. It runs for every item, hence no ORM.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ SUM_COLUMNS = ("requests", "unpriced", "cost_nanos", *METERS)
 
 
 def event_ctes(*, fence: str | None = None) -> str:
-    """`usage_event AS (…), usage_total AS (…)`, to stand in a WITH after the CTE that `fence` names.
+    """`usage_event AS (…), usage_total AS (…)`, for a WITH after the CTE that `fence` names. Takes `parameters()`.
 
-    Nothing is saved when the fence has no row. An attempt's event that exists already is left alone, and counts
-    no second time. `usage_event` has a row for each event saved. Needs `parameters()`.
+    Nothing is saved when the fence has no row. An event that exists already is neither changed nor counted again.
+    `usage_event` has a row for each event that was saved.
     """
     return f"{_event_cte(fence)},\n{_TOTAL_CTE}"
 
 
 def month_scope(*, project: str, at: str) -> str:
-    """SQL of the scope that a project's usage at this time adds to: a calendar month, UTC."""
+    """SQL of the scope of a project's usage at that time: its calendar month, UTC."""
     return f"'project:' || {project} || ':' || to_char({at} AT TIME ZONE 'UTC', 'YYYY-MM')"
 
 
 def sums_by_scope(events: str) -> str:
-    """A SELECT of `scope` and its `SUMS`: what the running totals of these events (a table's name) are to be."""
+    """A SELECT of `scope` and `SUM_COLUMNS`: the totals of the events in the table or CTE of that name."""
     return f"""SELECT scope,
          count(*) FILTER (WHERE NOT late) AS requests, count(*) FILTER (WHERE cost_nanos IS NULL) AS unpriced,
          {", ".join(f"coalesce(sum({name}), 0) AS {name}" for name in ("cost_nanos", *METERS))}
@@ -57,12 +57,12 @@ def parameters(drafts: Sequence[EventDraft]) -> dict[str, str]:
 
 
 def record(draft: EventDraft) -> bool:
-    """Save one event outside a settling statement; False when it was there already."""
+    """Save one event outside of a settling statement; False when it existed already."""
     return record_many([draft]) == 1
 
 
 def record_many(drafts: Sequence[EventDraft]) -> int:
-    """Save events in the caller's transaction; gives how many were new."""
+    """Save events in the caller's transaction, and return how many were new."""
     if not drafts:
         return 0
     with connection.cursor() as cursor:
@@ -72,7 +72,7 @@ def record_many(drafts: Sequence[EventDraft]) -> int:
 
 
 def _own_shard() -> int:
-    """Threads that start together have consecutive numbers, on every platform and after every fork."""
+    # Threads that start together have consecutive native ids, on every platform and after a fork.
     return threading.get_native_id() % SHARDS
 
 
@@ -87,7 +87,7 @@ def _event_cte(fence: str | None) -> str:
 )"""
 
 
-# In the order of their scopes: everyone who adds to several totals takes their rows in the same order.
+# Ordered by scope: whoever locks several totals locks them in the same order, so there is no deadlock.
 _TOTAL_CTE = f"""usage_total AS (
   INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUM_COLUMNS)})
   SELECT scope, %(usage_shard)s::smallint, {", ".join(SUM_COLUMNS)}

@@ -1,4 +1,4 @@
-"""The one way to call an upstream: whoever calls, the call is metered."""
+"""The only way to call an upstream: every call is metered."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Metered:
-    """What came of a call, and its usage event: not saved yet, that is for the transaction that settles it."""
+    """The outcome of a call and its usage event, which the transaction that settles the call has to save."""
 
     outcome: Outcome
     event: EventDraft
 
 
 def metered_send(*, call: Call, caller_snapshot: CallerSnapshot, attempt: Attempt, started: float) -> Metered:
-    """Send a call whose caller was checked just now, which gave its `standing`; not if its allowance has ended.
+    """Send a call unless the caller's allowance is used up. `caller_snapshot` is the result of a check just before.
 
-    `started`: the attempt's begin on the monotonic clock. Raises what `send()` raises: a database error, and
-    only while nothing was sent. Saves nothing; no transaction may be open, since it waits for the network.
+    `started`: the beginning of the attempt on the monotonic clock. Raises what `send()` raises: a database error, and
+    only before anything was sent. Saves nothing. No transaction may be open, since it waits for the network.
     """
     outcome = send(call, precheck=lambda: _precheck(call, caller_snapshot))
     target = replace(

@@ -1,4 +1,4 @@
-"""Usage events, and the running totals that are kept in the same transaction."""
+"""Usage events, and the running totals that change in the same transaction."""
 
 from __future__ import annotations
 
@@ -46,11 +46,12 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
         return self.order_by("-at", "-id")
 
     def older_than(self, *, at: datetime, event_id: uuid.UUID) -> UsageEventQuerySet:
-        """In this form the index on (at, id) finds the place; an OR of both cases would read from its start."""
+        """Events behind that one in the order of `newest_first()`."""
+        # In this form the index on (at, id) is entered at that event; with an OR it would be read from its beginning.
         return self.filter(at__lte=at).exclude(at=at, id__gte=event_id)
 
     def totals_by_item(self, batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> list[dict[str, Any]]:
-        """`event_sums()` an item, for a range of a batch's items."""
+        """`event_sums()` of each item, for a range of a batch's items."""
         events = self.filter(batch_id=batch_id, item_idx__range=(first_idx, last_idx)).order_by()
         return [dict(row) for row in events.values("item_idx").annotate(**event_sums()).order_by("item_idx")]
 
@@ -58,7 +59,7 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
         return self.aggregate(**event_sums())
 
     def totals_by_group(self, columns: Sequence[str], *, limit: int) -> list[dict[str, Any]]:
-        """`event_sums()` a group, the dearest first."""
+        """`event_sums()` of each group, the most expensive first."""
         costliest_first = (F("cost").desc(nulls_last=True), "-requests", *columns)
         groups: Iterable[Any] = (
             self.order_by().values(*columns).annotate(**event_sums()).order_by(*costliest_first)[:limit]
@@ -68,7 +69,7 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
     def totals_by_interval(
         self, columns: Sequence[str], *, interval: str, limit: int, durations: bool = True
     ) -> list[dict[str, Any]]:
-        """`event_sums()` a group and `bucket` of time (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""
+        """`event_sums()` of each group and time `bucket` (UTC), in that order. `interval`: `1m`, `1h` or `1d`."""
         bucket = Trunc("at", _TRUNC_KINDS[interval], tzinfo=UTC)
         buckets = self.order_by().annotate(bucket=bucket).values(*columns, "bucket")
         sums = event_sums(durations=durations)
@@ -76,17 +77,17 @@ class UsageEventQuerySet(models.QuerySet["UsageEvent"]):
 
 
 class UsageEvent(models.Model):
-    """What one counted attempt did and cost. Append-only; names are snapshots, so history outlives the catalog.
+    """One counted attempt: what it used and cost. Append-only; names are snapshots, so history outlives the catalog.
 
-    `status` is the upstream's, 0 when none answered. `cost_nanos` is in nano-units of `currency`; null =
-    unpriced, which is not 0. `late`: the answer of a worker that was declared lost: it costs, but is no request.
+    `status` is the upstream's, 0 when none answered. `cost_nanos` is in nano-units of `currency`; null = unpriced,
+    which is not 0. `late`: the answer of a worker that had been declared lost; it adds cost, and no request.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     at = models.DateTimeField()
     source = models.CharField(max_length=10)
     owner = models.CharField(max_length=80)
-    # The batch's row and the id its callers know it by; null for a live call. No foreign key: batches go, events stay.
+    # The batch's row id, and the id that callers know; null for a live call. No foreign key: events outlive batches.
     batch_id = models.UUIDField(null=True)
     public_batch_id = models.CharField(max_length=80, blank=True, default="")
     item_idx = models.IntegerField(null=True)
@@ -106,14 +107,14 @@ class UsageEvent(models.Model):
     adapter = models.CharField(max_length=40, blank=True, default="")
     policy = models.CharField(max_length=200, blank=True, default="")
     project = models.CharField(max_length=200, blank=True, default="")
-    # Names can be given away again; the month's total of a project is checked against the events by its id.
+    # A name may be given to another project later, so monthly totals are checked against the events by this id.
     project_id = models.UUIDField(null=True)
     team = models.CharField(max_length=200, blank=True, default="")
     principal_kind = models.CharField(max_length=20, blank=True, default="")
     principal_id = models.CharField(max_length=40, blank=True, default="")
     credential_kind = models.CharField(max_length=10, blank=True, default="")
     credential_id = models.CharField(max_length=40, blank=True, default="")
-    # Tokens by meter: four that never overlap, then parts of them. Null = the upstream didn't say.
+    # Tokens by meter: four that never overlap, then parts of them. Null = the upstream reported none.
     input = models.BigIntegerField(null=True)
     cache_read = models.BigIntegerField(null=True)
     cache_write = models.BigIntegerField(null=True)
@@ -123,7 +124,7 @@ class UsageEvent(models.Model):
     cache_write_1h = models.BigIntegerField(null=True)
     currency = models.CharField(max_length=3)
     cost_nanos = models.BigIntegerField(null=True)
-    # What the upstream says, in nano-dollars whatever `currency` is; never added up.
+    # As the upstream reports it, in nano-dollars whatever `currency` is; never added up.
     upstream_cost_nanos = models.BigIntegerField(null=True)
     cost_breakdown = models.JSONField(default=dict)
     pricing = models.CharField(max_length=220, blank=True, default="")
@@ -135,7 +136,7 @@ class UsageEvent(models.Model):
         indexes = [
             models.Index(fields=["-at", "-id"], name="usage_event_newest"),
             models.Index(fields=["owner", "-at", "-id"], name="usage_event_owner_newest"),
-            # Callers ask by the id that they know. Its entries repeat, so it stays the smallest of these.
+            # Callers filter by the id that they know. Its values repeat, so this is the smallest index.
             models.Index(fields=["public_batch_id"], name="usage_event_public_batch"),
         ]
         constraints = [
@@ -155,7 +156,7 @@ class UsageEvent(models.Model):
 
 class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
     def totals_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
-        """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards; only what has rows."""
+        """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards, where there are rows."""
         names = ("requests", "unpriced", "cost_nanos", *METERS)
         rows = self.filter(scope__in=list(scopes)).order_by().values_list("scope")
         sums = rows.annotate(*(models.Sum(name) for name in names))
@@ -165,8 +166,8 @@ class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
 class UsageTotal(models.Model):
     """A running total of one scope (`batch:<uuid>`, `project:<uuid>:2026-11`), summed over its shards.
 
-    Each settling thread adds to a shard of its own, so that their transactions don't queue behind one row.
-    `requests` leaves late events out; everything else counts them. Written by `usage.ledger` alone.
+    Each settling thread adds to a shard of its own, so that transactions do not wait for one row. `requests` leaves out
+    late events; all other columns include them. Only `usage.ledger` writes here.
     """
 
     pk = models.CompositePrimaryKey("scope", "shard")
@@ -174,7 +175,7 @@ class UsageTotal(models.Model):
     shard = models.SmallIntegerField()
     requests = models.BigIntegerField(default=0)
     unpriced = models.BigIntegerField(default=0)
-    # Wider than an event's: a sum of many large ones must not stop the settling of the next.
+    # Wider than the columns of an event: an overflow of the sum would fail the next settlement.
     input = models.DecimalField(**_WHOLE_NUMBER)
     cache_read = models.DecimalField(**_WHOLE_NUMBER)
     cache_write = models.DecimalField(**_WHOLE_NUMBER)

@@ -1,11 +1,19 @@
-"""What the OpenAPI description says of the usage routes."""
+"""The OpenAPI operations of the usage routes."""
 
 from __future__ import annotations
 
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
-from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-
+from relaybatch.http.openapi import (
+    CREDENTIAL,
+    JSON,
+    OPERATOR,
+    Content,
+    Operation,
+    Response,
+    Schema,
+    json_response,
+    query,
+)
+from usage.included_usage import IncludedUsage
 from usage.queries import (
     COLUMN_BY_FILTER,
     COLUMN_BY_GROUP,
@@ -15,63 +23,108 @@ from usage.queries import (
     SOURCES,
     STATUS_CLASSES,
 )
+from usage.reports import UsageSummary, UsageTimeseries
+from usage.serializers import CSV_FIELDS, UsageEventList
 
-_FILTERS = [
+_TAG = "Usage"
+_FILTERS = (
     *(
-        OpenApiParameter(name, str, description="One or more, separated by commas.")
+        query(name, "Only these, separated by commas.")
         for name in (*COLUMN_BY_FILTER, "status")
         if name != "source"
     ),
-    OpenApiParameter("source", str, enum=SOURCES),
-    OpenApiParameter("status_class", str, enum=list(STATUS_CLASSES)),
-    OpenApiParameter("since", str, description="How far back: 30m, 1h, 7d."),
-    OpenApiParameter("from", OpenApiTypes.DATETIME, description="Included."),
-    OpenApiParameter("to", OpenApiTypes.DATETIME, description="Not included."),
-]
-_GROUP_BY = OpenApiParameter("group_by", str, description=f"One or more of {', '.join(COLUMN_BY_GROUP)}.")
-
-EVENTS = extend_schema(
-    parameters=[
-        *_FILTERS,
-        OpenApiParameter("limit", int, description=f"At most {MAX_PAGE_LIMIT}."),
-        OpenApiParameter("cursor", str, description="The `next_cursor` of an earlier answer."),
-        OpenApiParameter("format", str, enum=["json", "csv"]),
-    ],
-    responses={(200, "application/json"): OpenApiTypes.OBJECT, (200, "text/csv"): OpenApiTypes.STR},
+    query("source", f"Only these, separated by commas: {', '.join(SOURCES)}."),
+    query("status_class", f"Only these, separated by commas: {', '.join(STATUS_CLASSES)}."),
+    query("since", "How far back, as 30m, 1h or 7d; not together with `from`."),
+    query("from", "Events from this time on.", type="string", format="date-time"),
+    query("to", "Events before this time.", type="string", format="date-time"),
 )
-SUMMARY = extend_schema(parameters=[*_FILTERS, _GROUP_BY], responses=OpenApiTypes.OBJECT)
-TIMESERIES = extend_schema(
-    parameters=[
+_GROUP_BY = query("group_by", f"One or more of {', '.join(COLUMN_BY_GROUP)}, separated by commas.")
+_CSV_FILE = Content(
+    schema={"type": "string", "description": f"A line of names ({', '.join(CSV_FIELDS)}), then one an event."}
+)
+
+
+def _events(path: str, operation_id: str, security: tuple[Schema, ...], *, whose: str) -> Operation:
+    return Operation(
+        method="get",
+        path=path,
+        operation_id=operation_id,
+        tag=_TAG,
+        summary=f"{whose} usage events, newest first",
+        description="Pages of JSON, or with `format=csv` or `Accept: text/csv` all of them in one stream.",
+        security=security,
+        parameters=(
+            *_FILTERS,
+            query("limit", "Events on a page.", type="integer", minimum=1, maximum=MAX_PAGE_LIMIT),
+            query("cursor", "The `next_cursor` of an earlier answer."),
+            query("format", "Overrides `Accept`.", type="string", enum=["json", "csv"]),
+        ),
+        responses={
+            200: Response(
+                description="A page of events, or a file.",
+                content={JSON: Content(schema=UsageEventList), "text/csv": _CSV_FILE},
+            )
+        },
+        errors=_errors(security),
+    )
+
+
+def _summary(path: str, operation_id: str, security: tuple[Schema, ...], *, whose: str) -> Operation:
+    return Operation(
+        method="get",
+        path=path,
+        operation_id=operation_id,
+        tag=_TAG,
+        summary=f"What {whose} usage events add up to, for each group",
+        description="Of the last 30 days unless the query says otherwise; of named batches of all time.",
+        security=security,
+        parameters=(*_FILTERS, _GROUP_BY),
+        responses={200: json_response("A row a group, the most expensive first.", UsageSummary)},
+        errors=_errors(security),
+    )
+
+
+def _errors(security: tuple[Schema, ...]) -> tuple[int, ...]:
+    """A session of somebody who is not staff is a 403."""
+    return (403,) if security is OPERATOR else ()
+
+
+_INCLUDED = Operation(
+    method="get",
+    path="/v1/usage/included",
+    operation_id="get_included_usage",
+    tag=_TAG,
+    summary="What the caller's project may use in the current month, and has used",
+    responses={200: json_response("The month.", IncludedUsage)},
+)
+_TIMESERIES = Operation(
+    method="get",
+    path="/api/usage/timeseries",
+    operation_id="get_all_usage_timeseries",
+    tag=_TAG,
+    summary="What everybody's usage events add up to in each interval",
+    security=OPERATOR,
+    parameters=(
         *_FILTERS,
         _GROUP_BY,
-        OpenApiParameter(
-            "interval", str, enum=list(INTERVALS), description=f"At most {MAX_POINTS} in the time asked for."
+        query(
+            "interval",
+            f"At most {MAX_POINTS} of them in the requested time.",
+            type="string",
+            enum=list(INTERVALS),
+            default="1h",
         ),
-    ],
-    responses=OpenApiTypes.OBJECT,
-)
-_NANOS = {"type": "integer", "nullable": True}
-INCLUDED = extend_schema(
-    responses={
-        (200, "application/json"): {
-            "type": "object",
-            "properties": {
-                "period": {"type": "string", "example": "2026-11", "description": "The month, UTC."},
-                "included_nanos": _NANOS | {"description": "Null: no allowance."},
-                "used_nanos": _NANOS | {"description": "Null: the caller has no project."},
-                "remaining_nanos": _NANOS
-                | {"minimum": 0, "description": "Null: no allowance. 0: spent or closed."},
-                "currency": {"type": "string"},
-                "resets_at": {"type": "string", "format": "date-time"},
-            },
-        }
-    }
+    ),
+    responses={200: json_response("A row a group with its points.", UsageTimeseries)},
+    errors=_errors(OPERATOR),
 )
 
-
-class OperatorScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "usage.authentication.OperatorAuthentication"
-    name = "adminToken"
-
-    def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002
-        return {"type": "http", "scheme": "bearer", "description": "RELAY_ADMIN_TOKEN, or a staff session."}
+OPERATIONS = (
+    _events("/v1/usage/events", "list_usage_events", CREDENTIAL, whose="The caller's"),
+    _summary("/v1/usage/summary", "get_usage_summary", CREDENTIAL, whose="the caller's"),
+    _INCLUDED,
+    _events("/api/usage/events", "list_all_usage_events", OPERATOR, whose="Everybody's"),
+    _summary("/api/usage/summary", "get_all_usage_summary", OPERATOR, whose="everybody's"),
+    _TIMESERIES,
+)

@@ -1,4 +1,4 @@
-"""Events page by page, newest first: each page begins after the last event of the one before."""
+"""Read events page by page, newest first; each page begins after the last event of the one before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def fetch_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[UsageEvent], str | None]:
-    """The events, and the cursor of the next page, None on the last. Events added meanwhile come before it."""
+    """The events, and the cursor of the next page (None on the last). Events added meanwhile come before it."""
     limit = query.limit or MAX_PAGE_LIMIT
     matching = events.matching(query.filter).newest_first()
     if query.cursor:
@@ -26,7 +26,8 @@ def fetch_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[
 
 
 def iterate_pages(events: UsageEventQuerySet, *, query: EventsQuery) -> Iterator[list[UsageEvent]]:
-    """Short queries instead of one long cursor, which would hold a snapshot as long as its slowest reader."""
+    """Yield page after page."""
+    # Short queries, not one database cursor: that would hold a snapshot for as long as the client reads.
     more = True
     while more:
         page, next_cursor = fetch_page(events, query=query)

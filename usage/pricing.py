@@ -1,4 +1,4 @@
-"""What tokens cost, in whole nano-units of the price list's currency: integers only, rounded down a meter."""
+"""Price tokens in whole nano-units of the price list's currency: integers only, rounded down for each meter."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from routing.upstream.call import PriceList, Tokens
 
 TOKENS_PER_RATE = 1_000_000
-# A bigint's. Only an absurd rate or count gets there, and it must not keep the item from being settled.
+# The limit of the column. Only an absurd rate or count exceeds it, and must not keep the item from being settled.
 MAX_COST_NANOS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`cost_nanos` None = unpriced, which is not 0; `breakdown` then is empty, else its sum is the cost."""
+    """`cost_nanos` None = unpriced, which is not 0; then `breakdown` is empty. Otherwise its sum is the cost."""
 
     cost_nanos: int | None
     breakdown: Mapping[str, int] = field(default_factory=dict)
@@ -29,7 +29,7 @@ UNPRICED = Price(cost_nanos=None)
 
 
 def price(*, tokens: Tokens | None, prices: PriceList | None) -> Price:
-    """Unpriced when the tokens are unknown, or when a meter has tokens and no rate. No tokens need no rate."""
+    """Price the tokens. Unpriced when they are unknown, or when a meter has tokens and no rate."""
     if tokens is None:
         return UNPRICED
     rates = _rates(prices, prompt_tokens=tokens.input + tokens.cache_read + tokens.cache_write)
@@ -42,16 +42,16 @@ def price(*, tokens: Tokens | None, prices: PriceList | None) -> Price:
 
 
 def _rates(prices: PriceList | None, *, prompt_tokens: int) -> dict[str, int]:
-    """The rate of each meter: of its tiers at or below the prompt's tokens, the highest."""
+    """The rate of each meter: that of the highest tier whose threshold the prompt has reached."""
     tiers = prices.rates if prices else ()
     reached = [tier for tier in tiers if tier.above_tokens <= prompt_tokens]
     return {tier.meter: tier.rate_nanos for tier in sorted(reached, key=lambda tier: tier.above_tokens)}
 
 
 def _priced_counts(tokens: Tokens, rates: Mapping[str, int]) -> dict[str, int]:
-    """Counts above 0 by the meter whose rate they take: a part with a rate of its own is taken off its whole.
+    """Counts above 0 by the meter that prices them: a part with a rate of its own is subtracted from its whole.
 
-    An upstream that reports more of a part than of its whole is charged for the whole, not more.
+    When an upstream reports more of a part than of its whole, only the whole is charged.
     """
     counts = {meter: getattr(tokens, meter) for meter in WHOLES}
     for part, whole in WHOLE_OF_PART.items():

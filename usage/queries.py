@@ -1,4 +1,4 @@
-"""Which events a caller asks for: the query parameters of the usage routes as values."""
+"""Parse the query parameters of the usage routes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from django.http import HttpRequest
 
-# Parameter -> column. `batch_id` is the id that the batch's own dialect shows.
+# Parameter -> column. `batch_id` is the id in the batch's own dialect.
 COLUMN_BY_FILTER = {
     "source": "source",
     "batch_id": "public_batch_id",
@@ -30,7 +30,7 @@ COLUMN_BY_FILTER = {
     "credential_id": "credential_id",
     "error_kind": "error_kind",
 }
-# What summaries and series can be grouped by.
+# Names that `group_by` takes.
 COLUMN_BY_GROUP = COLUMN_BY_FILTER | {"status": "status"}
 SOURCES = ("batch", "live")
 STATUS_CLASSES = {f"{digit}xx": digit for digit in range(6)}
@@ -39,7 +39,7 @@ DEFAULT_REPORT_WINDOW = timedelta(days=30)
 DEFAULT_PAGE_LIMIT = 100
 MAX_PAGE_LIMIT = 1000
 MAX_POINTS = 2000
-# Interval -> its length, and how far back a series goes when nothing is said.
+# Interval -> its length, and how far back a series goes by default.
 INTERVALS = {
     "1m": (timedelta(minutes=1), timedelta(days=1)),
     "1h": (timedelta(hours=1), DEFAULT_REPORT_WINDOW),
@@ -49,7 +49,7 @@ INTERVALS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventFilter:
-    """`columns`: the values that each column may have. `start` is included, `end` is not; None = open."""
+    """`columns`: the allowed values of each column. `start` is inclusive, `end` exclusive; None = unbounded."""
 
     columns: Mapping[str, tuple[str, ...]]
     statuses: tuple[int, ...] = ()
@@ -60,7 +60,7 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cursor:
-    """The last event of a page: the next one begins after it."""
+    """The last event of a page, after which the next page begins."""
 
     at: datetime
     id: uuid.UUID
@@ -72,7 +72,7 @@ class Cursor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventsQuery:
-    """`limit` None: all of them, as a stream of CSV."""
+    """`limit` None: every event, as a stream of CSV."""
 
     filter: EventFilter
     limit: int | None
@@ -82,7 +82,7 @@ class EventsQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportQuery:
-    """`groups`: names from `GROUPS`. `start` and `end` are what the answer says; `interval` is a series' alone."""
+    """`groups`: keys of `COLUMN_BY_GROUP`. `start` and `end` are the answer's; only a series has an `interval`."""
 
     filter: EventFilter
     groups: tuple[str, ...]
@@ -92,7 +92,7 @@ class ReportQuery:
 
 
 def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
-    """All time unless the query says otherwise: pages make it cheap."""
+    """Parse a list of events; without a time filter it has events of all time."""
     query = QueryParams(request, known=(*FILTER_PARAMETERS, "limit", "cursor", "format"))
     as_csv = query.choice("format", default=_accepted_format(request), among=("json", "csv")) == "csv"
     paged = query.text("limit") is not None or not as_csv
@@ -111,7 +111,7 @@ def events_query(request: HttpRequest, *, now: datetime) -> EventsQuery:
 
 
 def summary_query(request: HttpRequest, *, now: datetime) -> ReportQuery:
-    """The last 30 days unless the query says otherwise; of named batches all time."""
+    """Parse a summary: of the last 30 days by default, or of all time when batches are named."""
     query = QueryParams(request, known=(*FILTER_PARAMETERS, "group_by"))
     window = None if query.values("batch_id") else DEFAULT_REPORT_WINDOW
     event_filter = _filter(query, now=now, window=window)
@@ -177,7 +177,7 @@ def _subtract_span(origin: datetime, span: timedelta) -> datetime:
 
 
 def _reported_end(event_filter: EventFilter, *, now: datetime) -> datetime:
-    """Without `to` nothing is cut off: an event may be a little newer than this machine's clock."""
+    """The end that the answer reports. Without `to` it is no limit: events may be newer than this machine's clock."""
     return event_filter.end or max(now, event_filter.start or now)
 
 

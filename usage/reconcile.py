@@ -1,4 +1,4 @@
-"""Whether the running totals are what the events add up to, and setting them right, while workers go on settling."""
+"""Compare the running totals with the sums of the events, and repair them, while workers go on settling."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # An event and its part of the totals are one transaction, so one statement's snapshot has both or neither.
-# A batch without any total was deleted, and its total with it: that is no difference.
+# A batch without a total was deleted together with it, which is no difference.
 _COMPARE_SQL = f"""
 WITH counted AS ({sums_by_scope("usage_usageevent")}),
 kept AS (
@@ -33,8 +33,8 @@ SELECT (SELECT count(*) FROM usage_usageevent), count(*),
 FROM compared
 """
 
-# Sums are added to, never overwritten: what workers add meanwhile stays. Rows in the order of their scopes, as
-# workers take them.
+# Sums are incremented, never overwritten, so that what workers add meanwhile stays. Rows are locked in the order of
+# their scopes, as workers lock them.
 _CORRECT_SQL = f"""
 UPDATE usage_usagetotal SET {", ".join(f"{name} = {name} + %({name})s" for name in SUM_COLUMNS)}
 WHERE scope = %(scope)s AND shard = %(shard)s
@@ -44,13 +44,13 @@ INSERT INTO usage_usagetotal AS total (scope, shard, {", ".join(SUM_COLUMNS)})
 VALUES (%(scope)s, 0, {", ".join(f"%({name})s" for name in SUM_COLUMNS)})
 ON CONFLICT (scope, shard) DO UPDATE SET {", ".join(f"{name} = total.{name} + excluded.{name}" for name in SUM_COLUMNS)}
 """
-# Two repairs at once would each add what is missing.
+# Two repairs at once would both add the same difference.
 _LOCK_SQL = "SELECT pg_advisory_xact_lock(hashtext('relaybatch.usage.repair'))"
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A scope whose total is not what its events add up to. `shard` None: it has no row at all."""
+    """A scope whose total is not the sum of its events. `shard` None: it has no total."""
 
     scope: str
     shard: int | None
@@ -80,7 +80,7 @@ class Comparison:
 
 
 def compare() -> Comparison:
-    """Reads every event there is, in one statement; holds up nobody."""
+    """Compare all totals in one statement that reads every event and takes no locks."""
     with connection.cursor() as cursor:
         cursor.execute(_COMPARE_SQL)
         events, scopes, found = cursor.fetchone()
@@ -88,7 +88,7 @@ def compare() -> Comparison:
 
 
 def repair() -> Comparison:
-    """What was found, and has been set right; all of it or nothing."""
+    """Compare, and repair every difference in one transaction. Returns what was found."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute(_LOCK_SQL)
         comparison = compare()

@@ -1,18 +1,19 @@
-"""Events as callers see them: JSON, and rows of a CSV file."""
+"""Usage events as JSON, and as rows of a CSV file."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
+from msgspec import Meta, Struct, structs
+
+from relaybatch.http.timestamps import Timestamp, format_time
 from routing.meters import METERS, WHOLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from datetime import datetime
 
     from usage.models import UsageEvent
 
@@ -23,67 +24,87 @@ CSV_FIELDS = (
     *("principal_id", "credential_kind", "credential_id", *METERS, "cost_nanos", "upstream_cost_nanos"),
     *("cost_breakdown", "pricing"),
 )
-# What a spreadsheet would take for a formula, and what it may skip before one.
+# Beginnings that a spreadsheet takes for a formula, or skips before one.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
 
+Tokens: TypeAlias = Annotated[
+    dict[str, int],
+    Meta(
+        description="By meter: input, cache_read, cache_write and output always, their parts where there are any."
+    ),
+]
 
-def format_time(at: datetime) -> str:
-    """RFC 3339 in UTC with milliseconds."""
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+class UsageEventObject(Struct, frozen=True, kw_only=True):
+    """One attempt. `tokens`, `cost_nanos` and `upstream_cost_nanos` are null where they are unknown, which is not 0."""
+
+    id: str
+    owner: str
+    late: bool
+    currency: str
+    source: Literal["batch", "live"]
+    at: Timestamp
+    batch_id: str | None
+    item_idx: int | None
+    custom_id: str | None
+    attempt: int
+    status: Annotated[int, Meta(description="The upstream's HTTP status; 0 = it did not answer.")]
+    error_kind: Annotated[str, Meta(description="The failure code; empty = the attempt succeeded.")]
+    duration_ms: int
+    upstream_ms: int
+    keys_tried: int
+    requested_model: str
+    model: str
+    provider: str
+    host: str
+    host_key: str
+    adapter: str
+    policy: str
+    project: str
+    team: str
+    principal_kind: str
+    principal_id: str
+    credential_kind: str
+    credential_id: str
+    tokens: Tokens | None
+    cost_nanos: int | None
+    upstream_cost_nanos: int | None
+    cost_breakdown: Annotated[dict[str, int], Meta(description="Nano-units by meter.")]
+    pricing: str
 
 
-def format_optional_time(at: datetime | None) -> str | None:
-    return format_time(at) if at else None
+# Members that are columns of the same name.
+_COLUMNS = tuple(
+    name for name in UsageEventObject.__struct_fields__ if name not in ("id", "at", "batch_id", "tokens")
+)
+
+
+class UsageEventList(Struct, frozen=True, kw_only=True):
+    """A page of events, newest first."""
+
+    events: list[UsageEventObject]
+    next_cursor: str | None
 
 
 def tokens_json(counts: Mapping[str, int | None]) -> dict[str, int]:
-    """`{meter: count}`: the four meters always, a part of one only where there is any."""
+    """`{meter: count}`: always the four meters, their parts only where they are not 0."""
     known = {meter: int(counts.get(meter) or 0) for meter in METERS}
     return {meter: count for meter, count in known.items() if count or meter in WHOLES}
 
 
-def event_json(event: UsageEvent) -> dict[str, Any]:
-    """`tokens`, `cost_nanos` and `upstream_cost_nanos` are null where they are unknown, which is not 0."""
+def event_object(event: UsageEvent) -> UsageEventObject:
     counts = {meter: getattr(event, meter) for meter in METERS}
-    return {
-        "id": str(event.id),
-        "owner": event.owner,
-        "late": event.late,
-        "currency": event.currency,
-        "source": event.source,
-        "at": format_time(event.at),
-        "batch_id": event.public_batch_id or None,
-        "item_idx": event.item_idx,
-        "custom_id": event.custom_id,
-        "attempt": event.attempt,
-        "status": event.status,
-        "error_kind": event.error_kind,
-        "duration_ms": event.duration_ms,
-        "upstream_ms": event.upstream_ms,
-        "keys_tried": event.keys_tried,
-        "requested_model": event.requested_model,
-        "model": event.model,
-        "provider": event.provider,
-        "host": event.host,
-        "host_key": event.host_key,
-        "adapter": event.adapter,
-        "policy": event.policy,
-        "project": event.project,
-        "team": event.team,
-        "principal_kind": event.principal_kind,
-        "principal_id": event.principal_id,
-        "credential_kind": event.credential_kind,
-        "credential_id": event.credential_id,
-        "tokens": None if event.input is None else tokens_json(counts),
-        "cost_nanos": event.cost_nanos,
-        "upstream_cost_nanos": event.upstream_cost_nanos,
-        "cost_breakdown": event.cost_breakdown,
-        "pricing": event.pricing,
-    }
+    return UsageEventObject(
+        id=str(event.id),
+        at=format_time(event.at),
+        batch_id=event.public_batch_id or None,
+        tokens=None if event.input is None else tokens_json(counts),
+        **{name: getattr(event, name) for name in _COLUMNS},
+    )
 
 
 def csv_lines(pages: Iterable[Iterable[UsageEvent]]) -> Iterator[str]:
-    """A header, then the rows page by page: memory holds one page, however many there are."""
+    """Yield a header, then the rows page by page, so that memory holds one page."""
     yield _write_csv([CSV_FIELDS])
     for page in pages:
         yield _write_csv(_csv_row(event) for event in page)
@@ -96,14 +117,15 @@ def _write_csv(rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _csv_row(event: UsageEvent) -> list[Any]:
-    """Token counts in a column a meter; unknown ones are empty."""
-    values = event_json(event) | {meter: getattr(event, meter) for meter in METERS}
+    """The cells of one event. Tokens have a column for each meter; unknown counts are empty."""
+    meters = {meter: getattr(event, meter) for meter in METERS}
+    values = structs.asdict(event_object(event)) | meters
     values["cost_breakdown"] = json.dumps(event.cost_breakdown)
     return [_safe_cell(values[name]) for name in CSV_FIELDS]
 
 
 def _safe_cell(value: object) -> object:
-    """Callers choose some of these texts, and somebody else's spreadsheet opens them."""
+    """Quote a text that a spreadsheet would run as a formula: callers choose texts, and operators open the file."""
     if isinstance(value, str) and value.startswith(FORMULA_STARTS):
         return f"'{value}"
     return value

@@ -1,4 +1,4 @@
-"""Running totals, read: a few rows for each scope, however many events it has."""
+"""Read running totals: a few rows for each scope, however many events it has."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Total:
-    """`unpriced`: how many events had no price; `cost_nanos` is the sum of the others."""
+    """`unpriced`: how many events have no price; `cost_nanos` is the sum of the others."""
 
     currency: str
     requests: int = 0
@@ -28,7 +28,7 @@ class Total:
 
 
 def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
-    """One query; every batch asked for is in the answer, also one without events."""
+    """The total of every batch, also of one without events. One query."""
     scopes = {f"batch:{batch_id}": batch_id for batch_id in batch_ids}
     totals = {batch_id: Total(currency=settings.RELAY_CURRENCY) for batch_id in scopes.values()}
     for scope, sums in UsageTotal.objects.totals_by_scope(scopes).items():
@@ -43,7 +43,7 @@ def batch_totals(batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, Total]:
 
 
 def item_totals(batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> dict[int, Total]:
-    """`{idx: total of its events}` for the items that have any, in one query."""
+    """`{idx: total}` of the items that have events. One query."""
     rows = UsageEvent.objects.totals_by_item(batch_id, first_idx=first_idx, last_idx=last_idx)
     return {
         row["item_idx"]: Total(
@@ -58,5 +58,5 @@ def item_totals(batch_id: uuid.UUID, *, first_idx: int, last_idx: int) -> dict[i
 
 
 def delete_batch_total(batch_id: uuid.UUID) -> None:
-    """Remove a deleted batch's total. Its events and its project's total stay."""
+    """Delete the total of a deleted batch. Its events and its project's total stay."""
     UsageTotal.objects.filter(scope=f"batch:{batch_id}").delete()

@@ -1,4 +1,4 @@
-"""The usage routes: a caller's own events under /v1, everybody's under /api."""
+"""The usage routes: the caller's own events under /v1, everybody's under /api."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from relaybatch.http.query_params import QueryParams
 from usage.authentication import OperatorAuthentication
 from usage.included_usage import included_usage
 from usage.models import UsageEvent
-from usage.openapi import EVENTS, INCLUDED, SUMMARY, TIMESERIES
 from usage.pagination import fetch_page, iterate_pages
 from usage.queries import events_query, series_query, summary_query
 from usage.reports import summary, timeseries
-from usage.serializers import csv_lines, event_json
+from usage.serializers import UsageEventList, csv_lines, event_object
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
@@ -28,38 +27,37 @@ if TYPE_CHECKING:
 
 
 class UsageView(MethodCheckBeforeAuth):
-    """What every usage route shares: whose events it reads."""
+    """The base of the usage routes: which events are visible to the caller."""
 
     def visible_events(self) -> UsageEventQuerySet:
         return UsageEvent.objects.visible_to(cast("Credential", self.request.auth))
 
 
 class Events(UsageView):
-    """The caller's own events, newest first, page by page; as CSV all of them in one stream."""
+    """The caller's own events, newest first: pages of JSON, or all of them as CSV in one stream."""
 
-    @EVENTS
     def get(self, request: Request) -> HttpResponseBase:
         query = events_query(request, now=timezone.now())
         events = self.visible_events()
         if query.as_csv:
             return _csv_response(events, query=query)
         page, next_cursor = fetch_page(events, query=query)
-        return Response({"events": [event_json(event) for event in page], "next_cursor": next_cursor})
+        return Response(
+            UsageEventList(events=[event_object(event) for event in page], next_cursor=next_cursor)
+        )
 
 
 class Summary(UsageView):
-    """What the caller's own events add up to, for each group."""
+    """The sums of the caller's own events, for each group."""
 
-    @SUMMARY
     def get(self, request: Request) -> Response:
         query = summary_query(request, now=timezone.now())
         return Response(summary(self.visible_events(), query=query))
 
 
 class Included(MethodCheckBeforeAuth):
-    """What the caller's project may use in the current month, and what it has used."""
+    """The allowance of the caller's project in the current month, and what it has used."""
 
-    @INCLUDED
     def get(self, request: Request) -> Response:
         QueryParams(request, known=())
         return Response(included_usage(cast("Credential", request.auth).project_id))
@@ -77,13 +75,12 @@ class AllEvents(OperatorUsageView, Events):
 
 
 class AllSummary(OperatorUsageView, Summary):
-    """What everybody's events add up to, for operators."""
+    """The sums of everybody's events, for operators."""
 
 
 class AllTimeseries(OperatorUsageView):
-    """What everybody's events add up to in each interval, for operators."""
+    """The sums of everybody's events in each interval, for operators."""
 
-    @TIMESERIES
     def get(self, request: Request) -> Response:
         query = series_query(request, now=timezone.now())
         return Response(timeseries(self.visible_events(), query=query))

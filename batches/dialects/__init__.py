@@ -1,6 +1,6 @@
-"""Which dialects are served where. A dialect is chosen by path and body at creation, and stored on the batch.
+"""The dialects that are served. Path and body of the create choose one, and the batch keeps it.
 
-A further dialect is a file with a `Dialect` and a line here.
+To add one, write a `Dialect` in a file of its own and list it here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from batches.models.dialect_traits import register_dialect
 RELAY: Dialect = Relay()
 CHAT: Dialect = Chat()
 MESSAGES: Dialect = Messages()
-# By the name that is stored on the batch.
+# By the name that the batch stores.
 DIALECTS: dict[str, Dialect] = {dialect.name: dialect for dialect in (RELAY, CHAT, MESSAGES)}
 for _dialect in DIALECTS.values():
     register_dialect(_dialect.name, _dialect.traits)

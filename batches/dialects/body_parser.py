@@ -1,6 +1,8 @@
-"""What the body of a create holds, each member as bytes: enough to tell whose dialect it is in."""
+"""Parse the body of a create just far enough to choose its dialect: each member stays as bytes."""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -18,14 +20,17 @@ from relaybatch.http.json_scan import (
     too_deep,
 )
 
-# To tell how many elements there are, where it is about naming more bad items than the first one.
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# Tokens that are read to count the elements of a list. A longer list has only its first bad item named.
 MAX_COUNTED_TOKENS = 1_000_000
-# Commas in `requests`, of any depth: up to so many, the list is short enough to be cut without looking.
+# Commas in `requests`, at any depth. A list with no more than these is split without counting its elements first.
 MAX_UNCHECKED_COMMAS = 50_000
 
 
 class SubmissionBody(msgspec.Struct, frozen=True):
-    """The members that any dialect knows; others are ignored. Of a doubled one the last counts."""
+    """The members that some dialect knows; others are ignored. Of a duplicate, the last one counts."""
 
     shape: Member = UNSET
     requests: Member = UNSET
@@ -39,7 +44,7 @@ class SubmissionBody(msgspec.Struct, frozen=True):
         return is_present(getattr(self, name))
 
     def member(self, name: str) -> Raw:
-        """Only for a member that is there."""
+        """The member's bytes. Only for a member that is present."""
         value: Raw = getattr(self, name)
         return value
 
@@ -49,7 +54,7 @@ _list_decoder = msgspec.json.Decoder(list[Raw])
 
 
 def parse_body(body: Text) -> SubmissionBody:
-    """Raises InvalidRequest, code `invalid_json`, for anything but one strict JSON object."""
+    """Parse one strict JSON object. Raises InvalidRequest with code `invalid_json` for anything else."""
     parsed = decode_object(body, _body_decoder)
     inside = len(parsed.requests) if isinstance(parsed.requests, Raw) else 0
     if len(body) - inside > MAX_DEPTH and _is_deep_outside(body, parsed):
@@ -58,28 +63,34 @@ def parse_body(body: Text) -> SubmissionBody:
 
 
 def split_requests(body: SubmissionBody, *, max_items: int) -> list[Raw]:
-    """Each request as the caller's bytes. Raises InvalidRequest unless it is a non-empty list within the limit."""
+    """Split `requests` into the caller's bytes of each. Raises InvalidRequest unless it is a non-empty list within the
+    limit.
+    """
     if not body.has("requests"):
         raise InvalidRequest("`requests` is missing.", code="missing_field", param="requests")
     text = memoryview(body.member("requests"))
     if bytes(text[:1]) != b"[":
         raise InvalidRequest("`requests` must be a list.", param="requests")
     if count_byte(text, b",") > MAX_UNCHECKED_COMMAS:
-        _check_item_count(text, max_items=max_items)
+        _count_before_splitting(text, max_items=max_items)
     requests = _list_decoder.decode(text)
     if not requests:
         raise InvalidRequest("`requests` must not be empty.", param="requests")
-    if len(requests) > max_items:
-        raise _too_many_items(str(len(requests)), max_items=max_items)
+    require_item_count(requests, max_items=max_items)
     return requests
 
 
-def _check_item_count(text: memoryview, *, max_items: int) -> None:
-    """Before each item becomes a value of its own: `[1,1,1,…]` would take forty times the body's size.
+def require_item_count(requests: Sequence[Raw], *, max_items: int) -> None:
+    if len(requests) > max_items:
+        raise _too_many_items(str(len(requests)), max_items=max_items)
 
-    The decoder stops at the first item that is no object, and at the first one too many. A short list with such an
-    item is left to who names every bad one.
+
+def _count_before_splitting(text: memoryview, *, max_items: int) -> None:
+    """Count the items before they are split. Raises InvalidRequest at the first one too many, or that is no object.
+
+    A short list with a bad item passes: its dialect names every bad item.
     """
+    # Split, each item becomes a Python object: `[1,1,1,…]` would take forty times the size of the body.
     seen = 0
 
     class Counted(msgspec.Struct, gc=False):
@@ -94,13 +105,13 @@ def _check_item_count(text: memoryview, *, max_items: int) -> None:
     except msgspec.ValidationError:
         if seen > max_items:
             raise _too_many_items(f"more than {max_items}", max_items=max_items) from None
-        if not _has_fewer_elements(text, max_items=max_items):
+        if not _is_within_limit(text, max_items=max_items):
             param = f"requests[{seen}]"
             raise InvalidRequest(f"{param}: must be an object.", param=param) from None
 
 
-def _has_fewer_elements(text: memoryview, *, max_items: int) -> bool:
-    """Whether the list has at most so many elements, whatever they are. False where telling would take a second."""
+def _is_within_limit(text: memoryview, *, max_items: int) -> bool:
+    """Whether the list has at most `max_items` elements, of any kind. False too where counting would take a second."""
     depth = elements = 0
     for count, token in enumerate(tokens(text)):
         if token in b"[{":
@@ -123,7 +134,7 @@ def _too_many_items(number: str, *, max_items: int) -> InvalidRequest:
 
 
 def _is_deep_outside(body: Text, parsed: SubmissionBody) -> bool:
-    """Members that nobody reads may be deep as well; those of `requests` are looked at one by one."""
+    """Whether anything but `requests` is nested too deep. Each request is checked by itself, by its dialect."""
     brackets = opening_brackets(body)
     if isinstance(parsed.requests, Raw):
         brackets -= opening_brackets(memoryview(parsed.requests))

@@ -1,4 +1,6 @@
-"""`requests` of `{custom_id, params}`, as two collections take them. What is in `params` shows when an item runs."""
+"""Parse `requests` of `{custom_id, params}`, which two dialects share. The contents of `params` are not checked here:
+bad ones fail when their item runs.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import split_requests
+from batches.dialects.body_parser import require_item_count
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
 from relaybatch.http.json_member import Member, is_present
@@ -19,17 +21,16 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator, Mapping, Sequence
 
-    from batches.dialects.body_parser import SubmissionBody
     from relaybatch.http.errors import ApiError
 
 LIFETIME_SECONDS = 86_400
-# Of one character in JSON: two escapes, for what is beyond U+FFFF.
+# One character in JSON takes at most two escapes, when it is beyond U+FFFF.
 MAX_ESCAPE_BYTES = 12
 
 
 @dataclass(frozen=True, slots=True)
 class CustomIdRule:
-    """What a `custom_id` may be. `form` completes "must be"."""
+    """What a `custom_id` may be. `expected` completes "must be" in the error message."""
 
     pattern: re.Pattern[str]
     max_characters: int
@@ -45,7 +46,7 @@ _item_decoder = msgspec.json.Decoder(_Item)
 
 
 def parse_custom_id_submission(
-    body: SubmissionBody,
+    requests: Sequence[Raw],
     *,
     dialect: str,
     shape: str,
@@ -53,10 +54,13 @@ def parse_custom_id_submission(
     too_large: type[ApiError],
     upstream_headers: Mapping[str, str],
 ) -> Submission:
-    """Raises InvalidRequest that names every bad item, or `too_large` for items over the limit."""
+    """Build the submission.
+
+    Raises InvalidRequest that names every bad item, or `too_large` when items are over the limit.
+    """
     params: list[Raw] = []
     ids: dict[str, int] = {}
-    requests = split_requests(body, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
+    require_item_count(requests, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
     raise_item_errors(_item_problems(requests, rule=rule, ids=ids, params=params))
     raise_item_errors(_oversized_items(params), error=too_large, code="item_too_large")
     _check_depth(params)
@@ -82,7 +86,7 @@ def _parse_item(request: Raw) -> _Item | None:
 def _item_problems(
     requests: Sequence[Raw], *, rule: CustomIdRule, ids: dict[str, int], params: list[Raw]
 ) -> Iterator[tuple[str, str]]:
-    """`(param, what is wrong)`, in order. Good ids go to `ids`, with their index, and good `params` to that list."""
+    """Yield `(param, problem)` in order. Fills `ids` (id to index) and `params` with those of the good items."""
     for idx, item in enumerate(map(_parse_item, requests)):
         param = f"requests[{idx}]"
         if item is None:

@@ -1,4 +1,4 @@
-"""What a dialect is: the translation between one wire format and the core's words, with nothing else in it."""
+"""The interface of a dialect: it translates between one wire format and the core's values, and does nothing else."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ if TYPE_CHECKING:
 
 
 class Dialect(Protocol):
-    """`name` is stored on each batch. Reading raises ApiError; writing does not."""
+    """`name` is stored on each batch. Parsing raises ApiError, and so does rendering what a caller may not have yet."""
 
     name: str
     traits: DialectTraits
 
     def max_body_bytes(self) -> int:
-        """The decoded body's limit."""
+        """The limit of the decoded body."""
 
     def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission: ...
 
     def render_created(self, batch: Batch) -> tuple[int, bytes]:
-        """Status and body of the answer to a create; it is stored for its Idempotency-Key."""
+        """Status and body of the answer to a create. Both are stored, and replayed for the same Idempotency-Key."""
 
     def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse: ...
 
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse: ...
 
     def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
-        """Of the batch as it is after the cancel."""
+        """Render the batch as it is after the cancel."""
 
     def render_deleted(self, batch: Batch) -> DialectResponse: ...
 
     def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
-        """A page of the caller's batches in this dialect. Deleted ones among them may still be cursors."""
+        """Render a page of the caller's batches of this dialect.
+
+        `owned` holds deleted ones too, since these may still be cursors.
+        """

@@ -1,4 +1,4 @@
-"""What of a submission's own headers goes upstream with each of its items, where the shape is Anthropic's.
+"""The headers of a submission that are sent upstream with each of its items, where the shape is Anthropic's.
 
 https://docs.claude.com/en/api/versioning, https://docs.claude.com/en/api/beta-headers
 """
@@ -13,13 +13,13 @@ from relaybatch.http.errors import InvalidRequest
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# And how long each may be: a list of betas grows.
+# With the longest value of each: a list of betas grows.
 FORWARDED_HEADERS = {"anthropic-version": 100, "anthropic-beta": 2000}
 _VISIBLE_ASCII = re.compile(r"[\x20-\x7e]*")
 
 
 def upstream_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """Raises InvalidRequest that names the header at fault."""
+    """Pick the headers to forward. Raises InvalidRequest that names the header at fault."""
     return {
         name: _validate_header(name, headers[name], max_length=most)
         for name, most in FORWARDED_HEADERS.items()

@@ -1,4 +1,4 @@
-"""A dialect's answer on its way out: whole or streamed, compressed when the client takes that."""
+"""Turn a dialect's response into Django's: whole or streamed, compressed when the client accepts gzip."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COMPRESSION_LEVEL = 3
 
 
 def to_http_response(response: DialectResponse, request: HttpRequest) -> HttpResponseBase:
-    """Only streams are compressed: what is small travels as it is."""
+    """Build the response. Only streams are compressed: a whole body is small."""
     if isinstance(response.body, bytes):
         content_type = response.content_type if response.body else None
         whole = HttpResponse(response.body, status=response.status, content_type=content_type)
@@ -45,7 +45,7 @@ def accepts_gzip(accept_encoding: str) -> bool:
 
 
 def _start_stream(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """The first part is made now, while what goes wrong with it can still be told by the status."""
+    """Make the first part now, while an error in it can still become an error status."""
     first = next(parts, b"")
     return _prepend(first, parts)
 
@@ -57,7 +57,7 @@ def _prepend(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Flushed after each part, so that the first of them is there at once."""
+    """Compress part by part, flushing after each, so that the first one is sent at once."""
     compressor = zlib.compressobj(level=_COMPRESSION_LEVEL, wbits=31)
     for part in parts:
         yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)

@@ -1,4 +1,4 @@
-"""Every bad item of a submission, told in one refusal."""
+"""One error for every bad item of a submission."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MISSING = "is missing"
 def raise_item_errors(
     problems: Iterable[tuple[str, str]], *, error: type[ApiError] = InvalidRequest, code: str | None = None
 ) -> None:
-    """Raises when there is a `(param, what is wrong)`: names the first hundred, and says how many more there are."""
+    """Raise `error` if there is any `(param, problem)`: it names the first hundred and counts the others."""
     found = iter(problems)
     named = list(itertools.islice(found, MAX_NAMED_ITEMS))
     if not named:

@@ -1,4 +1,4 @@
-"""Pages by the id that they begin behind, in both directions, always shown newest first."""
+"""Pages of batches, each beginning after the batch of a given id, in both directions and always newest first."""
 
 from __future__ import annotations
 
@@ -21,25 +21,31 @@ DEFAULT_LIMIT = 20
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`has_more`: in the direction in which the page was asked for."""
+    """`has_more`: whether there are more in the direction that was asked for."""
 
     batches: list[Batch]
     has_more: bool
 
     @property
-    def boundary_ids(self) -> dict[str, str | None]:
-        ids = [public_id(batch.dialect, batch.id) for batch in self.batches]
-        return {"first_id": ids[0] if ids else None, "last_id": ids[-1] if ids else None}
+    def first_id(self) -> str | None:
+        return _public_id(self.batches[0]) if self.batches else None
+
+    @property
+    def last_id(self) -> str | None:
+        return _public_id(self.batches[-1]) if self.batches else None
 
 
 def resolve_cursor(owned: BatchQuerySet, parameters: QueryParams, name: str) -> uuid.UUID | None:
-    """The batch that a page begins behind: any of the owner's, so that who deletes while paging may go on."""
+    """The id of the batch that the parameter names; None without it. Raises InvalidRequest for an unknown batch.
+
+    A deleted batch is still found, so that a client can page on after deleting.
+    """
     text = parameters.text(name)
     if text is None:
         return None
     row_id = parse_batch_id(text)
     batch = owned.filter(id=row_id).first() if row_id else None
-    if batch is None or public_id(batch.dialect, batch.id) != text:
+    if batch is None or _public_id(batch) != text:
         raise invalid_param(name, "the id of a batch in this list")
     return batch.id
 
@@ -47,7 +53,7 @@ def resolve_cursor(owned: BatchQuerySet, parameters: QueryParams, name: str) -> 
 def requested_page(
     owned: BatchQuerySet, parameters: QueryParams, *, limit: int, after: str, before: str
 ) -> Page:
-    """The page behind the batch that the parameter `after` names, or just before the other's, or the first one."""
+    """The page after the batch that the parameter `after` names, or just before that of `before`, or the first page."""
     than, newer_than = resolve_cursor(owned, parameters, after), resolve_cursor(owned, parameters, before)
     if than and newer_than:
         raise InvalidRequest(
@@ -67,6 +73,10 @@ def older_page(owned: BatchQuerySet, *, limit: int, than: uuid.UUID | None) -> P
 
 
 def newer_page(owned: BatchQuerySet, *, limit: int, than: uuid.UUID) -> Page:
-    """Those just newer than the batch."""
+    """The page of the batches just newer than that one."""
     found = list(owned.undeleted().newer_than(than).oldest_first()[: limit + 1])
     return Page(found[:limit][::-1], has_more=len(found) > limit)
+
+
+def _public_id(batch: Batch) -> str:
+    return public_id(batch.dialect, batch.id)

@@ -1,4 +1,4 @@
-"""What a request says beside its path and body, as far as dialects answer to it."""
+"""What dialects need to know of a request, beside its path and body."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class RequestContext:
-    """`origin()`: where callers reach the service, without a slash at the end. It raises InvalidRequest."""
+    """`origin()`: the URL at which callers reach the service, without a slash at the end.
+
+    It raises InvalidRequest when the request's host name is not allowed.
+    """
 
     parameters: QueryParams
     headers: Mapping[str, str] = field(repr=False)

@@ -1,4 +1,4 @@
-"""What a dialect answers with, before anybody knows about compression and connections."""
+"""What a dialect answers, before compression and without Django."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ JSON_LINES_CONTENT_TYPE = "application/x-jsonl"
 
 @dataclass(frozen=True, slots=True)
 class DialectResponse:
-    """`body`: all of it, or its parts as they are made."""
+    """`body`: all of it, or an iterator of its parts."""
 
     body: bytes | Iterator[bytes] = field(repr=False)
     status: int = 200

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from django.db import models
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from routing.credentials.credential import Credential
+
+ProcessingStatus: TypeAlias = Literal["in_progress", "canceling", "ended"]
 
 
 class BatchQuerySet(models.QuerySet["Batch"]):
@@ -124,7 +126,7 @@ class Batch(models.Model):
         return str(self.id)
 
     @property
-    def processing_status(self) -> str:
+    def processing_status(self) -> ProcessingStatus:
         """`in_progress`, then `canceling` between a cancel and the end, then `ended`."""
         if self.ended_at:
             return "ended"

@@ -13,16 +13,23 @@ from msgspec import json
 from rest_framework import exceptions
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
-from rest_framework.renderers import JSONRenderer
+from rest_framework.renderers import BaseRenderer
 
 from relaybatch import log_format
 from relaybatch.http import errors
+from relaybatch.http.error_envelopes import (
+    ErrorDetail,
+    ErrorResponse,
+    ErrorType,
+    MessagesErrorDetail,
+    MessagesErrorResponse,
+    MessagesErrorType,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from django.http import HttpRequest
-    from rest_framework.renderers import BaseRenderer
     from rest_framework.request import Request
 
 logger = logging.getLogger(__name__)
@@ -33,7 +40,7 @@ RETRY_AFTER_MAX_SECONDS = 60
 NOT_RETRYABLE = (404, 409, 413)
 
 # https://docs.claude.com/en/api/errors
-_MESSAGES_TYPES = {
+_MESSAGES_TYPES: dict[int, MessagesErrorType] = {
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -42,7 +49,7 @@ _MESSAGES_TYPES = {
     429: "rate_limit_error",
     503: "overloaded_error",
 }
-_OTHER_TYPES = {403: "permission_error", 429: "rate_limit_error"}
+_OTHER_TYPES: dict[int, ErrorType] = {403: "permission_error", 429: "rate_limit_error"}
 
 
 class IgnoreAccept(BaseContentNegotiation):
@@ -70,8 +77,24 @@ class UnparsedJson(BaseParser):
         raise NotImplementedError("a body is read within a limit: see relaybatch.http.body_limits")
 
 
-class JsonRenderer(JSONRenderer):
-    """DRF's JSON renderer. With `IgnoreAccept` a caller cannot set its `indent`."""
+class JsonRenderer(BaseRenderer):
+    """Structs and plain values as JSON; an `indent` of the caller's has no effect.
+
+    U+2028 and U+2029 are escaped: JavaScript once took them for the ends of lines.
+    """
+
+    media_type = "application/json"
+    format = "json"
+    charset = None
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,  # noqa: ARG002 -- DRF's signature
+        renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> bytes:
+        body = json.encode(data)
+        return body.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
 
 
 def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
@@ -90,15 +113,18 @@ def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse
     return response
 
 
-def _envelope(request: HttpRequest, error: errors.ApiError) -> dict[str, Any]:
+def _envelope(request: HttpRequest, error: errors.ApiError) -> ErrorResponse | MessagesErrorResponse:
     status = error.http_status
     if f"{request.path_info}/".startswith(MESSAGES_PREFIX):
-        server_fault = "api_error" if status >= 500 else "invalid_request_error"
-        kind = _MESSAGES_TYPES.get(status, server_fault)
-        detail = {"type": kind, "message": error.message}
-        return {"type": "error", "error": detail, "request_id": log_format.request_id.get()}
-    kind = _OTHER_TYPES.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return {"error": {"message": error.message, "type": kind, "param": error.param, "code": error.code}}
+        messages_default: MessagesErrorType = "api_error" if status >= 500 else "invalid_request_error"
+        messages_kind = _MESSAGES_TYPES.get(status, messages_default)
+        detail = MessagesErrorDetail(type=messages_kind, message=error.message)
+        return MessagesErrorResponse(type="error", error=detail, request_id=log_format.request_id.get())
+    default: ErrorType = "server_error" if status >= 500 else "invalid_request_error"
+    kind = _OTHER_TYPES.get(status, default)
+    return ErrorResponse(
+        error=ErrorDetail(message=error.message, type=kind, param=error.param, code=error.code)
+    )
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:

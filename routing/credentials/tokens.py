@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-import uuid  # noqa: TC003 -- msgspec reads the annotations
+import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated

@@ -10,6 +10,7 @@ from relaybatch.readiness import READINESS
 from tests.support.calls.relay_calls import rows
 from tests.support.calls.usage_calls import admin_token, caller
 from tests.support.rows.gate_state import clear_gate
+from tests.support.run.conformance import check_client_responses
 from tests.support.servers.deployment import wait_until
 from tests.support.servers.web import Web, web_process
 
@@ -39,6 +40,11 @@ def _closed_breakers_and_unused_limits() -> None:
 def _nothing_known_of_readiness() -> None:
     """A look is good for a second, over the end of a test."""
     READINESS.clear_cache()
+
+
+@pytest.fixture(autouse=True)
+def _answers_are_as_documented(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_client_responses(monkeypatch)
 
 
 @pytest.fixture(scope="session")

@@ -36,6 +36,7 @@ PYTHON_CLIENTS = (
     ("anthropic-1", "anthropic_sdk.py"),
     ("instructor", "instructor_batches.py"),
     ("any-llm", "any_llm_batches.py"),
+    ("openapi-python-client", "generated_client.py"),
 )
 NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
 

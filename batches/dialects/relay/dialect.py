@@ -1,4 +1,4 @@
-"""Relay's dialect: `shape` and `requests` in, the batch by its bare UUID out."""
+"""Relay's dialect: bodies of `shape` and `requests`, and batches that are named by their bare UUID."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from django.conf import settings
 
 from batches.dialects.paging import DEFAULT_LIMIT, older_page
 from batches.dialects.relay.results import ResultsQuery, render_relay_results
-from batches.dialects.relay.status import render_relay_created, render_relay_status, status_without_items
+from batches.dialects.relay.status import relay_batch, render_relay_created, render_relay_status
 from batches.dialects.relay.submission import parse_relay_submission
+from batches.dialects.relay.wire_types import RelayBatchList, RelayCancelled
 from batches.dialects.response import DialectResponse, json_response
 from batches.models.dialect_traits import DialectTraits
 from batches.results.status import batch_statuses
@@ -48,8 +49,8 @@ class Relay:
         return render_relay_results(batch.id, ResultsQuery.from_parameters(context.parameters))
 
     def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:  # noqa: ARG002
-        """Always the same for the owner, also when the batch had ended and stays as it was."""
-        return json_response({"status": "cancelled"})
+        """The same for every batch of the owner, also for one that had ended and stays as it was."""
+        return json_response(RelayCancelled(status="cancelled"))
 
     def render_deleted(self, batch: Batch) -> DialectResponse:  # noqa: ARG002
         return DialectResponse(b"", status=204)
@@ -58,12 +59,11 @@ class Relay:
         limit = context.parameters.number("limit", default=DEFAULT_LIMIT, minimum=1, maximum=MAX_LIST_LIMIT)
         cursor = context.parameters.text("cursor")
         page = older_page(owned, limit=limit, than=_decode_cursor(cursor) if cursor else None)
-        batches = [status_without_items(snapshot) for snapshot in batch_statuses(page.batches)]
         return json_response(
-            {
-                "batches": batches,
-                "next_cursor": _encode_cursor(page.batches[-1].id) if page.has_more else None,
-            }
+            RelayBatchList(
+                batches=[relay_batch(status) for status in batch_statuses(page.batches)],
+                next_cursor=_encode_cursor(page.batches[-1].id) if page.has_more else None,
+            )
         )
 
 

@@ -1,12 +1,14 @@
-"""Relay's results: one JSON object at any time, or a line for each item."""
+"""Render results in Relay's form: one JSON object at any time, or a line for each item."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
+from batches.dialects.relay.wire_types import RelayResult, RelayUsage
 from batches.dialects.response import JSON_CONTENT_TYPE, JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.json_lines import coalesce_chunks, split_chunks, to_single_line
 from batches.models import ITEM_STATES, ItemState
@@ -24,6 +26,8 @@ FAILURE_FIELDS = ("error_code", "upstream_status", "upstream_error")
 INCLUDABLE_FIELDS = (*FAILURE_FIELDS, "usage")
 FORMATS = ("json", "jsonl")
 MAX_LIMIT = 1_000_000
+
+_NULL = msgspec.Raw(b"null")
 
 _ResultParts: TypeAlias = tuple[bytes, bytes, bytes]
 
@@ -84,36 +88,53 @@ def _render_line(result: _ResultParts) -> Iterator[bytes]:
 
 
 def _render_result(result: Result, includes: frozenset[str]) -> _ResultParts:
-    """The upstream's answer goes in as the bytes that it came in: read into values, it would not come out the same.
+    """The result as JSON, cut around the upstream's answer: what is before it, itself, what is behind it.
 
-    It stands apart, since it may be large: before it, itself, behind it.
+    The answer may be large, and goes out as the bytes that came in: decoded and encoded it would not be the same.
     """
-    fields: dict[str, Any] = {"idx": result.row.idx, "state": result.row.state}
-    others = _failure_fields(result, includes)
-    if "usage" in includes:
-        others["usage"] = usage_json(result.usage) if result.usage else None
     if result.response is None:
-        return msgspec.json.encode(fields | others), b"", b""
-    after = b"," + msgspec.json.encode(others)[1:] if others else b"}"
-    return msgspec.json.encode(fields)[:-1] + b',"response":', result.response, after
+        return msgspec.json.encode(_relay_result(result, includes)), b"", b""
+    with_null = msgspec.json.encode(_relay_result(result, includes, response=_NULL))
+    # The first null is the answer's: before it are the index and the state.
+    before, _, after = with_null.partition(b"null")
+    return before, result.response, after
 
 
-def _failure_fields(result: Result, includes: frozenset[str]) -> dict[str, Any]:
-    """Why there is no answer. An item that waits again after a failure, or ended while it waited, has no such."""
+def _relay_result(
+    result: Result, includes: frozenset[str], *, response: msgspec.Raw | UnsetType = UNSET
+) -> RelayResult:
+    failure = _failure_fields(result)
+    usage = relay_usage(result.usage) if result.usage else None
+    return RelayResult(
+        idx=result.row.idx,
+        state=result.row.state,
+        response=response,
+        error=failure.get("error") or UNSET,
+        **{name: failure.get(name) for name in FAILURE_FIELDS if name in includes},
+        usage=usage if "usage" in includes else UNSET,
+    )
+
+
+def _failure_fields(result: Result) -> dict[str, Any]:
+    """Why there is no answer; empty for an item that waits again after a failure, or ended while it waited."""
     row = result.row
-    found: dict[str, Any] = {}
     if result.is_unreadable:
-        found = {"error": UNREADABLE_ERROR, "error_code": UNREADABLE_CODE}
-    elif row.state == ItemState.DISCARDED or (row.state == ItemState.CANCELLED and row.error):
-        upstream_error = (
-            None if row.upstream_error is None else bytes(row.upstream_error).decode(errors="replace")
-        )
-        found = {"error": row.error, "error_code": row.error_code or None}
-        found |= {"upstream_status": row.upstream_status, "upstream_error": upstream_error}
-    shown = {"error": found["error"]} if found.get("error") else {}
-    return shown | {name: found.get(name) for name in FAILURE_FIELDS if name in includes}
+        return {"error": UNREADABLE_ERROR, "error_code": UNREADABLE_CODE}
+    if row.state != ItemState.DISCARDED and not (row.state == ItemState.CANCELLED and row.error):
+        return {}
+    upstream_error = row.upstream_error
+    return {
+        "error": row.error,
+        "error_code": row.error_code or None,
+        "upstream_status": row.upstream_status,
+        "upstream_error": None if upstream_error is None else bytes(upstream_error).decode(errors="replace"),
+    }
 
 
-def usage_json(total: Total) -> dict[str, Any]:
-    shown = asdict(total)
-    return {name: shown[name] for name in ("tokens", "cost_nanos", "currency", "unpriced")}
+def relay_usage(total: Total) -> RelayUsage:
+    return RelayUsage(
+        tokens=total.tokens,
+        cost_nanos=total.cost_nanos,
+        currency=total.currency,
+        unpriced=total.unpriced,
+    )

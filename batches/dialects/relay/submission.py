@@ -1,4 +1,4 @@
-"""Relay's `{shape, requests: [body, …]}`: everything that can be told at submit is refused at submit."""
+"""Parse Relay's `{shape, requests: [body, …]}`. Whatever can be found wrong at submit is rejected at submit."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
     from batches.dialects.body_parser import SubmissionBody
 
-# The live registry: a shape is an adapter's.
+# Each adapter serves one shape. This is a live view of the registry.
 SHAPES = ADAPTERS.keys()
 MAX_METADATA_PAIRS, MAX_METADATA_KEY_CHARACTERS, MAX_METADATA_VALUE_CHARACTERS = 16, 64, 512
-# With every character written as two escapes, and room for blanks and line breaks between the pairs.
+# Enough for metadata within its limits, every character written as two escapes, with white space between the pairs.
 MAX_METADATA_BYTES = 131_072
-# A number, or one of our own words.
+# Of a member that holds a number or a keyword.
 MAX_SCALAR_BYTES = 256
-# Longer items are looked at without making a string of their model, which may be nearly all that they are.
+# Longer items skip the fast check, which decodes `model`: that may be nearly the whole item.
 MAX_FAST_CHECK_BYTES = 65_536
 
 
 class _UsualItem(msgspec.Struct):
-    """A good item of usual size, as far as submit looks into it."""
+    """A valid item of usual size, as far as submit decodes it."""
 
     model: str
     stream: bool | None = None
@@ -54,7 +54,7 @@ _any_item_decoder = msgspec.json.Decoder(_AnyItem)
 
 
 def parse_relay_submission(body: SubmissionBody, *, headers: Mapping[str, str]) -> Submission:
-    """Raises InvalidRequest that names every bad item (the first 100, and how many more)."""
+    """Build the submission. Raises InvalidRequest that names the first 100 bad items and counts the others."""
     shape = _shape(body)
     requests = split_requests(body, max_items=settings.RELAY_BATCH_MAX_ITEMS)
     raise_item_errors(_item_problems(requests))
@@ -80,7 +80,7 @@ def _shape(body: SubmissionBody) -> str:
 
 
 def _item_problems(requests: Sequence[Raw]) -> Iterator[tuple[str, str]]:
-    """`(param, what is wrong)` of each bad item, one at a time and in order."""
+    """Yield `(param, problem)` of each bad item, in order."""
     for idx, request in enumerate(requests):
         if is_too_deep(memoryview(request), around=2):
             raise too_deep(f"requests[{idx}]")
@@ -90,7 +90,7 @@ def _item_problems(requests: Sequence[Raw]) -> Iterator[tuple[str, str]]:
 
 
 def _passes_fast_check(request: Raw) -> bool:
-    """Quick, for the 50,000 that are as they should be."""
+    """Whether a quick look finds the item valid; it is fast enough for 50,000 of them."""
     if len(request) > MAX_FAST_CHECK_BYTES:
         return False
     try:
@@ -123,7 +123,7 @@ def _item_problem(request: Raw) -> tuple[str, str] | None:
 
 
 def _read_member(body: SubmissionBody, name: str, kind: type, *, max_bytes: int = MAX_SCALAR_BYTES) -> Any:
-    """The member as a value of that kind; None when it is absent, of another kind, or longer than any that is meant."""
+    """The member decoded as that type; None when it is absent, of another type, or longer than `max_bytes`."""
     if not body.has(name) or len(body.member(name)) > max_bytes:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Why an item failed, in the words of Anthropic's error types, with the upstream's own message where it gave one.
+"""Why an item failed: the type, one of Anthropic's, and the upstream's own message where it gave one.
 
 The types: https://docs.claude.com/en/api/errors
 """
@@ -28,7 +28,7 @@ _BY_STATUS = {
     429: "rate_limit_error",
     529: "overloaded_error",
 }
-# Codes that are not here are our own trouble, or the upstream's: api_error.
+# Other codes are failures of this service or of the upstream: api_error.
 _BY_CODE: dict[str, str] = {
     FailureCode.TIMEOUT: "timeout_error",
     FailureCode.CROSS_SHAPE: "invalid_request_error",
@@ -52,7 +52,7 @@ _BY_CODE: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """`request_id`: the upstream's, None where its answer names none."""
+    """`request_id`: the upstream's, None where its response has none."""
 
     type: str
     message: str
@@ -60,7 +60,7 @@ class ItemError:
 
 
 def item_error(result: Result) -> ItemError:
-    """Of a discarded item, or of a completed one whose answer is lost."""
+    """The error of a discarded item, or of a completed one whose stored response cannot be read."""
     row = result.row
     if result.is_unreadable:
         return ItemError("api_error", UNREADABLE_ERROR)

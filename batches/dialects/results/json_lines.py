@@ -1,4 +1,4 @@
-"""JSON as one line of JSON Lines, token for token the same value."""
+"""Write JSON as one line of JSON Lines: token for token the same value."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ if TYPE_CHECKING:
 CHUNK_BYTES = 1 << 18
 
 _LINE_BREAKS = bytes.maketrans(b"\r\n", b"  ")
-# Control characters, which valid JSON never holds, stand in for what would be escaped a second time.
+# Placeholders for what must not be escaped a second time: control characters, which valid JSON never holds.
 _QUOTE_PLACEHOLDER, _BACKSLASH_PLACEHOLDER = "\x01", "\x02"
 _PLACEHOLDERS = bytes.maketrans(b'"\\\t\r\n', f"{_QUOTE_PLACEHOLDER}{_BACKSLASH_PLACEHOLDER}   ".encode())
 
 
 def to_single_line(text: bytes) -> Iterator[bytes]:
-    """Its pieces. Line breaks stand only between the tokens of valid JSON, other bytes than ASCII only inside strings.
+    """Yield the JSON text in chunks, without line breaks and in ASCII. Numbers and the order of keys stay as they are.
 
-    So breaks become blanks and characters become escapes, and neither numbers nor key order are touched. Escaped,
-    because clients split lines at U+2028 and U+0085 too; a piece at a time, as that may make three bytes of one.
+    In valid JSON, line breaks stand only between tokens, where a blank does as well, and other characters than ASCII
+    only inside strings, where they can be escaped.
     """
+    # Escaped, because clients split lines at U+2028 and U+0085 too. In chunks, because it may triple the size.
     if text.isascii():
         return (piece.translate(_LINE_BREAKS) for piece in split_chunks(text))
     return _escape_non_ascii(text)
@@ -33,7 +34,7 @@ def split_chunks(text: bytes) -> Iterator[bytes]:
 
 
 def coalesce_chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes in fewer parts: small ones together."""
+    """Join small parts into larger ones; the bytes stay the same."""
     pending: list[bytes] = []
     size = 0
     for part in parts:
@@ -47,7 +48,8 @@ def coalesce_chunks(parts: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _escape_non_ascii(text: bytes) -> Iterator[bytes]:
-    """By the interpreter's own loops alone: an answer may change between ASCII and the rest at every character."""
+    """Escape every character beyond ASCII."""
+    # No loop of Python over the characters, since they may change between ASCII and others at every one.
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for chunk in split_chunks(text):
         yield _to_ascii(decoder.decode(chunk.translate(_PLACEHOLDERS)))

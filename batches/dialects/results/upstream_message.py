@@ -1,6 +1,6 @@
-"""What an upstream's error body says, wherever its vendor puts it, and however it was cut.
+"""Find the message in an upstream's error body, wherever its vendor puts it, also in a truncated one.
 
-Forms that are met: `{"error": {"message", "type"}}` (OpenAI, Anthropic, xAI), the same in a list (Gemini),
+Known forms: `{"error": {"message", "type"}}` (OpenAI, Anthropic, xAI), the same in a list (Gemini),
 `{"error": "…"}` (TGI, Ollama), `{"message": "…"}` (Cohere, vLLM; AWS also `Message`), `{"detail": …}` as a string or
 a list of `{loc, msg}` (FastAPI), the latter within `message` (Mistral), `{"errors": [{"message"}]}` (Cloudflare).
 """
@@ -18,21 +18,22 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE_CHARACTERS = 2000
 MAX_TEXT_CHARACTERS = 500
-# Of the longest form, twice: a gateway may wrap what its own upstream said.
+# Twice the levels of the deepest form: a gateway may wrap the error of its own upstream.
 MAX_LEVELS = 10
 
-# In this order: the first that says anything is the message.
+# In order of preference: the first with any text is the message.
 _MESSAGE_KEYS = ("error", "message", "detail", "errors", "msg", "Message")
 _TRAILING_SURROGATE = re.compile("[\ud800-\udbff]$")
-# Strings as far as they are whole: a cut may be in the middle of an escape.
+# A string as far as it is complete: the text may have been cut in the middle of an escape.
 _TOKEN = re.compile(r'"(?:[^"\\]+|\\u[0-9a-fA-F]{4}|\\[^u])*(")?|[][{},]', re.DOTALL)
 _MAX_PARTIAL_ESCAPE = len(r"\u000")
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamError:
-    """`message` is empty where none is found. `text`: the body as it came, its beginning; `plain_text`: the same, but
-    empty for markup and JSON. `types`: all that are named, the nearest to the message first."""
+    """`message` is empty where none is found. `text`: the beginning of the body; `plain_text`: the same, but empty for
+    markup and JSON. `types`: all that the body names, the nearest to the message first.
+    """
 
     message: str
     text: str
@@ -42,7 +43,7 @@ class UpstreamError:
 
 
 def parse_upstream_error(body: bytes) -> UpstreamError:
-    """Of an error body's first 4 KiB. Never raises; every string can be encoded."""
+    """Parse the first 4 KiB of an error body. Never raises; every string can be encoded as UTF-8."""
     text = body.decode(errors="replace").removeprefix("\ufeff").strip()
     value = _parse_json(text)
     objects = list(_iterate_objects(value))
@@ -58,7 +59,7 @@ def parse_upstream_error(body: bytes) -> UpstreamError:
 
 
 def _parse_json(text: str) -> Any:
-    """None for what is no JSON, nor the beginning of any."""
+    """The value, also of truncated JSON; None for anything else."""
     if not text.startswith(("{", "[", '"')):
         return None
     with contextlib.suppress(RecursionError):
@@ -69,7 +70,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _close_truncated(text: str) -> Iterator[str]:
-    """What a cut text may have been at least: with the value that the cut is in, and without it."""
+    """Yield the truncated text closed in two ways: with the value that it was cut in, and without."""
     end, closing, within = 0, "", ""
     for found in _TOKEN.finditer(text):
         mark = found[0]
@@ -87,7 +88,7 @@ def _close_truncated(text: str) -> Iterator[str]:
 
 
 def _find_message(value: Any, *, levels: int = MAX_LEVELS) -> str:
-    """The first place of an object that says anything; all that the entries of a list say."""
+    """The first member of an object that has a message; the messages of all entries of a list."""
     if isinstance(value, str):
         return _clean_text(value)
     if levels and isinstance(value, dict):
@@ -100,7 +101,7 @@ def _find_message(value: Any, *, levels: int = MAX_LEVELS) -> str:
 
 
 def _iterate_objects(value: Any, *, levels: int = MAX_LEVELS) -> Iterator[dict[str, Any]]:
-    """Those in which a message is looked for, the inner ones first."""
+    """Yield the objects that may hold a message, inner ones first."""
     if levels and isinstance(value, dict | list):
         for part in _message_members(value) if isinstance(value, dict) else value:
             yield from _iterate_objects(part, levels=levels - 1)
@@ -113,7 +114,10 @@ def _message_members(value: dict[str, Any]) -> list[Any]:
 
 
 def _clean_text(value: Any) -> str:
-    """A string that any JSON can hold: half a surrogate pair becomes a question mark, and is dropped at the end."""
+    """The string without lone surrogates, which UTF-8 cannot hold: each becomes a question mark, a last one is dropped.
+
+    Empty for anything but a string with visible text.
+    """
     if not isinstance(value, str) or not value.strip():
         return ""
     return _TRAILING_SURROGATE.sub("", value).encode("utf-8", errors="replace").decode("utf-8")

@@ -342,8 +342,8 @@ def test_a_batch_is_deleted_once_it_has_ended(client: Client, rows: SimpleNamesp
         "messages": {"type": "message_batch_deleted"},
         "chat": {"object": "batch", "deleted": True},
     }
-    words = by_name[of.name]
-    assert (deleted.status_code, json.loads(deleted.content)) == (200, {"id": shown_id(of, batch), **words})
+    message = by_name[of.name]
+    assert (deleted.status_code, json.loads(deleted.content)) == (200, {"id": shown_id(of, batch), **message})
     get(client, rows, path(of, batch), status=404)
     assert get(client, rows, of.path)["data"] == []
 

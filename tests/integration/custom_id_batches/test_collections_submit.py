@@ -94,7 +94,7 @@ def test_a_byte_order_mark_a_slash_and_odd_queries_are_accepted(
 
 @BOTH
 @pytest.mark.parametrize(
-    ("params", "words"),
+    ("params", "message"),
     [
         (b'{"t":"\xff"}', "not valid UTF-8 (byte "),
         (rb'{"t":"\ud800"}', "surrogate"),
@@ -108,12 +108,12 @@ def test_a_byte_order_mark_a_slash_and_odd_queries_are_accepted(
     ],
 )
 def test_what_is_no_strict_json_inside_of_params_is_a_400_that_says_where(
-    client: Client, rows: SimpleNamespace, to: Collection, params: bytes, words: str
+    client: Client, rows: SimpleNamespace, to: Collection, params: bytes, message: str
 ) -> None:
     error = refused(post(client, rows, to, to.body(to.item("a"), to.item("b", params))), to)
     assert error["type"] == "invalid_request_error"
     assert error.get("code", "invalid_json") == "invalid_json"
-    assert words in error["message"]
+    assert message in error["message"]
 
 
 @BOTH
@@ -286,7 +286,7 @@ def test_a_body_with_shape_keeps_its_own_limit(
 
 
 @pytest.mark.parametrize(
-    ("to", "body", "words"),
+    ("to", "body", "message"),
     [
         (CHAT, b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}', "Files are not served yet"),
         (
@@ -305,9 +305,9 @@ def test_a_body_with_shape_keeps_its_own_limit(
     ],
 )
 def test_mixtures_are_told_which_field_is_missing_or_in_conflict(
-    client: Client, rows: SimpleNamespace, to: Collection, body: bytes, words: str
+    client: Client, rows: SimpleNamespace, to: Collection, body: bytes, message: str
 ) -> None:
-    assert words in refused(post(client, rows, to, body), to)["message"]
+    assert message in refused(post(client, rows, to, body), to)["message"]
 
 
 def test_a_null_counts_as_absent(client: Client, rows: SimpleNamespace) -> None:

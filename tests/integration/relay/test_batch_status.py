@@ -1,4 +1,4 @@
-"""What is shown of a batch beyond its row."""
+"""What a status holds beyond the row of its batch."""
 
 from __future__ import annotations
 

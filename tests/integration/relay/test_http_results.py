@@ -117,8 +117,8 @@ def test_only_items_that_failed_or_were_cut_say_why(
     BatchItem.objects.filter(batch=batch).update(
         state=state, error_code="x", error="x", upstream_error=b"x", **open_since
     )
-    [shown] = results_of(client, rows, batch, "?include=error_code,upstream_error")
-    assert [shown.get(name) for name in ("error", "error_code", "upstream_error")] == [expected] * 3
+    [found] = results_of(client, rows, batch, "?include=error_code,upstream_error")
+    assert [found.get(name) for name in ("error", "error_code", "upstream_error")] == [expected] * 3
 
 
 def test_results_are_filtered_and_paged(client: Client, rows: SimpleNamespace) -> None:

@@ -100,7 +100,7 @@ def test_a_byte_order_mark_is_accepted(client: Client, rows: SimpleNamespace) ->
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "message"),
     [
         (relay_body().decode().encode("utf-16"), "UTF-16"),
         (relay_body(b'{"model":"\xff"}'), "not valid UTF-8 (byte 40)"),
@@ -114,13 +114,13 @@ def test_a_byte_order_mark_is_accepted(client: Client, rows: SimpleNamespace) ->
     ],
 )
 def test_what_is_no_strict_json_is_a_400_that_says_where(
-    client: Client, rows: SimpleNamespace, body: bytes, words: str
+    client: Client, rows: SimpleNamespace, body: bytes, message: str
 ) -> None:
     response = post(client, rows, body)
     error = error_of(response)
     assert response.status_code == 400
     assert (error["type"], error["code"]) == ("invalid_request_error", "invalid_json")
-    assert words in error["message"]
+    assert message in error["message"]
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,8 @@ def test_a_status_of_failed_items_alone(client: Client, rows: SimpleNamespace) -
     def ask(running: Running) -> None:
         batch = answered(client.get(f"{running.path}?state=completed,running", headers=rows.headers))
         look_at_relays(batch)
-        shown = Counter(item["state"] for item in batch["items"])
-        assert shown == {state: count for state, count in batch["counts"].items() if state != "discarded"}
+        listed = Counter(item["state"] for item in batch["items"])
+        assert listed == {state: count for state, count in batch["counts"].items() if state != "discarded"}
 
     at_each_instant(lambda: Running(rows, "relay"), ask)
 
@@ -210,9 +210,9 @@ def test_a_list_while_all_of_its_batches_end(client: Client, rows: SimpleNamespa
         return Running(rows, dialect, batches=2)
 
     def ask(_: Running) -> None:
-        shown = answered(client.get(path, headers=rows.headers))[key]
-        assert len(shown) == 2
-        assert len({LOOKS[dialect](batch) for batch in shown}) == 1, (
+        listed = answered(client.get(path, headers=rows.headers))[key]
+        assert len(listed) == 2
+        assert len({LOOKS[dialect](batch) for batch in listed}) == 1, (
             "one has ended, and the other one has not"
         )
 
@@ -264,8 +264,8 @@ def test_the_admins_list_of_batches(rows: SimpleNamespace) -> None:
         page = admin.get("/admin/batches/batch/").content.decode()
         states = BADGE.findall(page)
         assert states in (["ended"] * 2, ["in_progress"] * 2)
-        words = "2 completed, 1 discarded" if states[0] == "ended" else "1 discarded, 2 running"
-        assert page.count(f'title="{words}"') == 2
+        title = "2 completed, 1 discarded" if states[0] == "ended" else "1 discarded, 2 running"
+        assert page.count(f'title="{title}"') == 2
 
     at_each_instant(prepare, ask)
 
@@ -279,8 +279,8 @@ def test_the_admins_list_of_events(rows: SimpleNamespace) -> None:
 
     def ask(_: Running) -> None:
         page = admin.get("/admin/usage/usageevent/").content.decode()
-        shown = len(re.findall('class="field-at_shown"', page))
-        assert f"\n{shown} usage event" in page
+        listed = len(re.findall('class="field-at_shown"', page))
+        assert f"\n{listed} usage event" in page
 
     at_each_instant(prepare, ask)
 

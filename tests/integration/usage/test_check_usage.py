@@ -55,12 +55,14 @@ def test_nothing_at_all_is_right(shell: Shell) -> None:
 
 def test_a_total_that_differs_is_named_with_what_differs(shell: Shell, events: None) -> None:
     UsageTotal.objects.filter(scope=f"batch:{BATCH}").update(cost_nanos=F("cost_nanos") + 1, requests=7)
-    words = f"batch:{BATCH}: requests is 7, its events have 3; cost_nanos is 2160001, its events have 2160000"
-    assert difference(shell) == f"1 total differs: {words}"
-    assert shell.run("check_usage")[:2] == (1, f"{words}\n")
+    message = (
+        f"batch:{BATCH}: requests is 7, its events have 3; cost_nanos is 2160001, its events have 2160000"
+    )
+    assert difference(shell) == f"1 total differs: {message}"
+    assert shell.run("check_usage")[:2] == (1, f"{message}\n")
     assert shell.run("check_usage", "--repair") == (
         0,
-        f"repaired {words}\n2 totals are what 4 events add up to\n",
+        f"repaired {message}\n2 totals are what 4 events add up to\n",
         "",
     )
     assert shell.json_result("check_usage") == {"events": 4, "totals": 2, "differing": 0, "repaired": 0}

@@ -1,4 +1,4 @@
-"""A project's allowance: until when items are sent, what is counted towards it, and what its callers are told."""
+"""A project's allowance: until when items are sent, what is counted towards it, and what its callers see."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def codes(batch: Batch) -> list[str]:
     return list(BatchItem.objects.of(batch).values_list("error_code", flat=True))
 
 
-def told(client: Client, headers: dict[str, str]) -> dict[str, Any]:
+def included_usage_of(client: Client, headers: dict[str, str]) -> dict[str, Any]:
     response = client.get(PATH, headers=headers)
     assert response.status_code == 200, response.content
     answer: dict[str, Any] = json.loads(response.content)
@@ -77,7 +77,7 @@ def told(client: Client, headers: dict[str, str]) -> dict[str, Any]:
 
 
 def numbers(client: Client, headers: dict[str, str]) -> tuple[int | None, int | None, int | None]:
-    answer = told(client, headers)
+    answer = included_usage_of(client, headers)
     return answer["included_nanos"], answer["used_nanos"], answer["remaining_nanos"]
 
 
@@ -294,7 +294,7 @@ def test_a_caller_is_told_of_the_month_by_the_databases_clock(
 ) -> None:
     allow(catalog, 50_000_000_000)
     month = MonthUsage(at=database_now(), used_nanos=0, unpriced=0)
-    assert told(client, catalog.headers) == {
+    assert included_usage_of(client, catalog.headers) == {
         "period": month.period,
         "included_nanos": 50_000_000_000,
         "used_nanos": 0,

@@ -58,12 +58,12 @@ def test_a_summary_of_any_group_reads_its_stretch_of_time_alone(
     group: str, owner: dict[str, str], index: str
 ) -> None:
     events = UsageEvent.objects.filter(**owner, at__gte=datetime.now(UTC) - timedelta(days=1))
-    with connection.cursor() as cursor, CaptureQueriesContext(connection) as asked:
+    with connection.cursor() as cursor, CaptureQueriesContext(connection) as captured:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(IGNORE_OTHERS, [index])
         events.totals_by_group([group], limit=10)
-        cursor.execute(f"EXPLAIN {asked.captured_queries[-1]['sql']}")
+        cursor.execute(f"EXPLAIN {captured.captured_queries[-1]['sql']}")
         plan = "\n".join(row[0] for row in cursor.fetchall())
     assert f"Index Scan using {index} " in plan
     assert re.search(r"Index Cond: .*\bat >= ", plan), plan

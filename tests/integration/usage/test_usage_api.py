@@ -93,12 +93,12 @@ def test_what_is_unknown_is_null_and_what_is_nothing_is_zero(caller: SimpleNames
         owner=owner_of(caller), outcome=UNROUTED_OUTCOME, source="live", batch_id=None, item_idx=None
     )
     record_many([unknown, nothing])
-    shown = {event["id"]: event for event in body(EVENTS, caller.headers)["events"]}
-    assert shown[str(unknown.id)]["tokens"] is None
-    assert shown[str(unknown.id)]["cost_nanos"] is None
-    assert shown[str(nothing.id)]["cost_nanos"] == 0
-    assert shown[str(nothing.id)]["tokens"]["input"] == 0
-    assert (shown[str(nothing.id)]["batch_id"], shown[str(nothing.id)]["status"]) == (None, 0)
+    listed = {event["id"]: event for event in body(EVENTS, caller.headers)["events"]}
+    assert listed[str(unknown.id)]["tokens"] is None
+    assert listed[str(unknown.id)]["cost_nanos"] is None
+    assert listed[str(nothing.id)]["cost_nanos"] == 0
+    assert listed[str(nothing.id)]["tokens"]["input"] == 0
+    assert (listed[str(nothing.id)]["batch_id"], listed[str(nothing.id)]["status"]) == (None, 0)
 
 
 # Who sees what
@@ -107,11 +107,11 @@ def test_what_is_unknown_is_null_and_what_is_nothing_is_zero(caller: SimpleNames
 def test_a_stranger_sees_nothing_of_an_owners_usage(caller: SimpleNamespace) -> None:
     record_many([draft(owner=owner_of(caller), batch_id=BATCH)])
     stranger = make_caller(caller).headers
-    asked = {"batch_id": str(BATCH)}
-    assert body(EVENTS, stranger, asked)["events"] == []
-    assert body(SUMMARY, stranger, asked)["rows"][0]["requests"] == 0
-    assert body(SUMMARY, stranger, asked | {"group_by": "model"})["rows"] == []
-    assert body(SUMMARY, caller.headers, asked)["rows"][0]["requests"] == 1
+    filters = {"batch_id": str(BATCH)}
+    assert body(EVENTS, stranger, filters)["events"] == []
+    assert body(SUMMARY, stranger, filters)["rows"][0]["requests"] == 0
+    assert body(SUMMARY, stranger, filters | {"group_by": "model"})["rows"] == []
+    assert body(SUMMARY, caller.headers, filters)["rows"][0]["requests"] == 1
 
 
 @pytest.mark.parametrize("path", [EVENTS, SUMMARY])
@@ -215,8 +215,8 @@ def test_filters(query: dict[str, str], found: str, admin_token: dict[str, str])
     }
     record_many(list(made.values()))
     set_event_time(made["live"].id, at=datetime.now(UTC) - timedelta(days=2))
-    shown = {event["id"] for event in body(ALL["events"], admin_token, query)["events"]}
-    assert {name for name, event in made.items() if str(event.id) in shown} == set(found.split())
+    listed = {event["id"] for event in body(ALL["events"], admin_token, query)["events"]}
+    assert {name for name, event in made.items() if str(event.id) in listed} == set(found.split())
 
 
 @pytest.mark.parametrize("path", [EVENTS, SUMMARY])
@@ -286,9 +286,9 @@ def test_csv_has_every_event_and_unknown_numbers_are_empty(
     record_many(made)
     answer = get(EVENTS, caller.headers | {"Accept": accept}, query)
     header, *rows = table(answer)
-    shown = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
-    assert shown.keys() == {str(event.id) for event in made}
-    answered, failed = (shown[str(event.id)] for event in made)
+    listed = {row[0]: dict(zip(header, row, strict=True)) for row in rows}
+    assert listed.keys() == {str(event.id) for event in made}
+    answered, failed = (listed[str(event.id)] for event in made)
     assert (answered["input"], answered["cache_read"], answered["cost_nanos"]) == ("60", "40", "540000")
     assert json.loads(answered["cost_breakdown"])["output"] == 400_000
     assert (failed["input"], failed["cost_nanos"], failed["status"]) == ("", "", "200")

@@ -59,9 +59,18 @@ class Browser:
         return str(self._get("title"))
 
     def is_filled(self) -> bool:
-        """Whether everything that the page fetches later has arrived."""
-        script = "return !document.querySelector('[data-fill]:not([data-filled])')"
-        return bool(self._post("execute/sync", {"script": script, "args": []}))
+        """Nothing that the page fetches afterwards is outstanding."""
+        return bool(self.run("return !document.querySelector('[data-fill]:not([data-filled])')"))
+
+    def run(self, script: str) -> Any:
+        """What the script returns."""
+        return self._post("execute/sync", {"script": script, "args": []})
+
+    def set_width(self, pixels: int) -> None:
+        """Of the page itself, also below the least width of a window."""
+        metrics = {"width": pixels, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+        command = {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics}
+        self._post("goog/cdp/execute", command)
 
     def console_errors(self) -> list[str]:
         """Messages of level SEVERE in the console since the last call."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
+from tests.support.run.conformance import assert_conforms
 from tests.support.servers.deployment import ROOT, deployment_environment, procfile_command, wait_until
 
 if TYPE_CHECKING:
@@ -52,7 +53,10 @@ class Web:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)) as connection:
             chunked = body is not None and not isinstance(body, bytes)
             connection.request(method, path, body=body, headers=dict(headers or {}), encode_chunked=chunked)
-            return reply_of(connection.getresponse())
+            reply = reply_of(connection.getresponse())
+        if "content-encoding" not in reply.headers:
+            assert_conforms(method, path.partition("?")[0], reply.status, reply.headers, reply.body)
+        return reply
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:

@@ -15,7 +15,7 @@ NOW = datetime(2026, 10, 21, 9, 14, 3, 512_000, tzinfo=UTC)
 DAY = timedelta(days=1)
 
 
-def wanted(query: str) -> EventFilter:
+def event_filter(query: str) -> EventFilter:
     return events_query(RequestFactory().get(f"/v1/usage/events?{query}"), now=NOW).filter
 
 
@@ -34,12 +34,12 @@ def wanted(query: str) -> EventFilter:
     ],
 )
 def test_names_are_lists(query: str, columns: dict[str, tuple[str, ...]]) -> None:
-    assert wanted(query).columns == columns
+    assert event_filter(query).columns == columns
 
 
 def test_statuses_and_their_classes() -> None:
-    asked = wanted("status=200,429&status_class=0xx,5xx")
-    assert (asked.statuses, asked.status_classes) == ((200, 429), (0, 5))
+    parsed = event_filter("status=200,429&status_class=0xx,5xx")
+    assert (parsed.statuses, parsed.status_classes) == ((200, 429), (0, 5))
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_statuses_and_their_classes() -> None:
     ],
 )
 def test_times(query: str, start: datetime | None, end: datetime | None) -> None:
-    asked = wanted(query)
-    assert (asked.start, asked.end) == (start, end)
+    parsed = event_filter(query)
+    assert (parsed.start, parsed.end) == (start, end)
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_times(query: str, start: datetime | None, end: datetime | None) -> None
 )
 def test_a_bad_parameter_is_named(query: str, named: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        wanted(query)
+        event_filter(query)
     assert refused.value.param == named
     assert named in refused.value.message
 
 
 def test_thousands_of_parameters_are_refused_as_the_callers_mistake() -> None:
     with pytest.raises(InvalidRequest):
-        wanted("&".join(f"a{n}=1" for n in range(5_000)))
+        event_filter("&".join(f"a{n}=1" for n in range(5_000)))
 
 
 def test_a_cursor_comes_back_as_it_went() -> None:
@@ -131,8 +131,8 @@ def test_a_cursor_comes_back_as_it_went() -> None:
     ],
 )
 def test_the_form_of_the_answer(query: dict[str, str], accept: str, as_csv: bool, limit: int | None) -> None:
-    asked = events_query(RequestFactory().get("/", query, headers={"accept": accept}), now=NOW)
-    assert (asked.as_csv, asked.limit) == (as_csv, limit)
+    parsed = events_query(RequestFactory().get("/", query, headers={"accept": accept}), now=NOW)
+    assert (parsed.as_csv, parsed.limit) == (as_csv, limit)
 
 
 @pytest.mark.parametrize(
@@ -149,13 +149,13 @@ def test_the_form_of_the_answer(query: dict[str, str], accept: str, as_csv: bool
     ],
 )
 def test_a_summarys_window(query: dict[str, str], start: datetime | None, end: datetime) -> None:
-    asked = summary_query(RequestFactory().get("/", query), now=NOW)
-    assert (asked.start, asked.end) == (start, end)
+    parsed = summary_query(RequestFactory().get("/", query), now=NOW)
+    assert (parsed.start, parsed.end) == (start, end)
 
 
 def test_groups_keep_their_order_and_are_asked_for_once() -> None:
-    asked = summary_query(RequestFactory().get("/?group_by=team,model&group_by=team"), now=NOW)
-    assert asked.groups == ("team", "model")
+    parsed = summary_query(RequestFactory().get("/?group_by=team,model&group_by=team"), now=NOW)
+    assert parsed.groups == ("team", "model")
 
 
 @pytest.mark.parametrize("bad", ["owner", "model,at", "", "model;drop"])

@@ -10,12 +10,13 @@ from typing import Any
 import anthropic.types.messages as anthropic_types
 import openai.types as openai_types
 import pytest
+from msgspec import to_builtins
 
 from batches.dialects import CHAT, MESSAGES
-from batches.dialects.chat import batch_object
+from batches.dialects import chat_batch as chat_batches
 from batches.models import Batch
 from batches.results.status import BatchStatus
-from tests.support.calls.request_contexts import request_context
+from tests.support.calls.request_contexts import ORIGIN, request_context
 from usage.totals import Total
 
 AT = datetime(2026, 10, 21, 9, 14, 3, 512_999, tzinfo=UTC)
@@ -46,13 +47,13 @@ def chat_batch(
     *, counts: dict[str, int] | None = None, tokens: dict[str, int] | None = None, **fields: Any
 ) -> dict[str, Any]:
     one = batch(**fields)
-    snapshot = BatchStatus(
+    status = BatchStatus(
         batch=one,
         counts=one.final_counts or counts or {},
         waiting={},
         usage=Total(currency="USD", tokens=tokens or {}),
     )
-    value = batch_object(snapshot, request_context())
+    value: dict[str, Any] = to_builtins(chat_batches.chat_batch(status, origin=ORIGIN))
     openai_types.Batch.model_validate(value, strict=True)
     return value
 

@@ -33,10 +33,10 @@ def body(*items: bytes, more: bytes = b"") -> bytes:
 
 
 def read(dialect: Dialect, raw: bytes, headers: Mapping[str, str] | None = None) -> Submission:
-    wire = parse_body(bytearray(raw))
+    parsed = parse_body(bytearray(raw))
     if dialect is CHAT:
-        assert detect_dialect(wire) is CHAT
-    return dialect.parse_submission(wire, request_context(headers=headers))
+        assert detect_dialect(parsed) is CHAT
+    return dialect.parse_submission(parsed, request_context(headers=headers))
 
 
 def refusal(dialect: Dialect, raw: bytes) -> ApiError:
@@ -88,7 +88,7 @@ def test_members_that_nobody_knows_are_ignored(dialect: Dialect) -> None:
 
 @BOTH
 @pytest.mark.parametrize(
-    ("wrong", "param", "words"),
+    ("wrong", "param", "message"),
     [
         (b"null", "requests[1]", "must be an object"),
         (b"7", "requests[1]", "must be an object"),
@@ -111,12 +111,12 @@ def test_members_that_nobody_knows_are_ignored(dialect: Dialect) -> None:
     ],
 )
 def test_a_bad_item_is_named_with_what_is_wrong(
-    dialect: Dialect, wrong: bytes, param: str, words: str
+    dialect: Dialect, wrong: bytes, param: str, message: str
 ) -> None:
     refused = refusal(dialect, body(item("a"), wrong, item("c")))
     assert isinstance(refused, InvalidRequest)
     assert refused.param == param
-    assert f"{param}: {words}" in refused.message
+    assert f"{param}: {message}" in refused.message
 
 
 @pytest.mark.parametrize("custom_id", ["a/b", "a\nb", "a b", "é", "a.b", "x" * 65, "a\n", "😀"])
@@ -183,18 +183,20 @@ def test_more_items_than_allowed_are_refused_with_the_limit(dialect: Dialect, se
 
 @BOTH
 @pytest.mark.parametrize(
-    ("element", "param", "words"),
+    ("element", "param", "message"),
     [
         (b"1", "requests[0]", "must be an object"),
-        (b"{}", "requests", "more than 1000 items; at most 1000"),
+        (b"{}", "requests", "more than {limit} items; at most {limit}"),
     ],
 )
 def test_a_list_of_a_million_little_things_is_refused_before_each_is_looked_at(
-    dialect: Dialect, element: bytes, param: str, words: str
+    dialect: Dialect, element: bytes, param: str, message: str
 ) -> None:
-    wire = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
-    with pytest.raises(InvalidRequest, match=words) as refused:
-        dialect.parse_submission(wire, request_context())
+    parsed = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
+    # Relay's limit on the path that it shares, for bodies whose `shape` was forgotten.
+    limit = 50_000 if dialect is CHAT else 1_000
+    with pytest.raises(InvalidRequest, match=message.format(limit=limit)) as refused:
+        dialect.parse_submission(parsed, request_context())
     assert refused.value.param == param
 
 

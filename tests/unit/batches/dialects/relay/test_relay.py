@@ -26,8 +26,8 @@ def body(*items: bytes, **members: Any) -> bytes:
 
 
 def read(raw: bytes) -> Submission:
-    wire = parse_body(bytearray(raw))
-    return detect_dialect(wire).parse_submission(wire, request_context())
+    parsed = parse_body(bytearray(raw))
+    return detect_dialect(parsed).parse_submission(parsed, request_context())
 
 
 def refusal(raw: bytes) -> InvalidRequest:

@@ -40,7 +40,7 @@ def upstream_said(body: bytes, status: int = 400) -> Result:
     )
 
 
-def shown(found: Result, *, nested: bool = True) -> dict[str, Any]:
+def rendered(found: Result, *, nested: bool = True) -> dict[str, Any]:
     line = b"".join(render_result_line(found, nested=nested))
     assert line.endswith(b"\n")
     assert line.isascii()
@@ -51,7 +51,7 @@ def shown(found: Result, *, nested: bool = True) -> dict[str, Any]:
 
 
 def error_of(found: Result) -> dict[str, Any]:
-    error: dict[str, Any] = shown(found)["result"]["error"]
+    error: dict[str, Any] = rendered(found)["result"]["error"]
     return error
 
 
@@ -68,20 +68,20 @@ def test_a_success_holds_the_answer_token_for_token() -> None:
 
 
 def test_an_odd_custom_id_is_escaped() -> None:
-    assert shown(result("expired", custom_id="é\n\u2028😀"))["custom_id"] == "é\n\u2028😀"
+    assert rendered(result("expired", custom_id="é\n\u2028😀"))["custom_id"] == "é\n\u2028😀"
 
 
 @pytest.mark.parametrize(("state", "kind"), [("cancelled", "canceled"), ("expired", "expired")])
 def test_what_did_not_run_says_so_and_no_more(state: str, kind: str) -> None:
-    assert shown(result(state, error_code=state))["result"] == {"type": kind}
+    assert rendered(result(state, error_code=state))["result"] == {"type": kind}
 
 
 def test_an_error_serves_readers_of_both_forms() -> None:
     found = result(error_code="timeout", error="timed out after 300 s")
     inner = {"type": "timeout_error", "message": "timed out after 300 s"}
     rest = {"message": "timed out after 300 s", "error": inner, "request_id": str(ITEM_ID)}
-    assert shown(found, nested=True)["result"] == {"type": "errored", "error": {"type": "error", **rest}}
-    assert shown(found, nested=False)["result"] == {
+    assert rendered(found, nested=True)["result"] == {"type": "errored", "error": {"type": "error", **rest}}
+    assert rendered(found, nested=False)["result"] == {
         "type": "errored",
         "error": {"type": "timeout_error", **rest},
     }

@@ -1,0 +1,98 @@
+"""The bodies of creations. They are read member by member as bytes, so their schemas are written out here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from batches.dialects.chat import CUSTOM_ID_RULE as CHAT_CUSTOM_ID
+from batches.dialects.messages import CUSTOM_ID_RULE as MESSAGES_CUSTOM_ID
+from batches.dialects.relay.submission import (
+    MAX_METADATA_KEY_CHARACTERS,
+    MAX_METADATA_PAIRS,
+    MAX_METADATA_VALUE_CHARACTERS,
+    SHAPES,
+)
+from relaybatch.http.openapi import header
+
+IDEMPOTENCY_KEY = header(
+    "Idempotency-Key",
+    "The same key within 24 hours gives the stored answer and no second batch; with another body it is a 409.",
+    type="string",
+    minLength=1,
+    maxLength=255,
+)
+
+
+def _custom_id_submission(*, custom_id: dict[str, Any], params: str, title: str) -> dict[str, Any]:
+    item = {
+        "type": "object",
+        "properties": {
+            "custom_id": {"type": "string"} | custom_id,
+            "params": {"type": "object", "description": params},
+        },
+        "required": ["custom_id", "params"],
+    }
+    return {
+        "title": title,
+        "type": "object",
+        "properties": {"requests": {"type": "array", "items": item, "minItems": 1}},
+        "required": ["requests"],
+    }
+
+
+RELAY = {
+    "title": "RelaySubmission",
+    "type": "object",
+    "properties": {
+        "shape": {"type": "string", "enum": list(SHAPES)},
+        "requests": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "properties": {
+                    "model": {"type": "string", "minLength": 1},
+                    "stream": {"type": ["boolean", "null"], "description": "Absent, null or false."},
+                },
+                "required": ["model"],
+            },
+            "description": "Bodies of that shape, without streaming.",
+        },
+        "max_attempts": {"type": ["integer", "null"], "minimum": 1, "maximum": 10, "default": 1},
+        "on_rate_limit": {"type": ["string", "null"], "enum": ["fail", "wait", None], "default": "fail"},
+        "expires_in_seconds": {"type": ["integer", "null"], "minimum": 60, "maximum": 2_592_000},
+        "metadata": {
+            "type": ["object", "null"],
+            "propertyNames": {"maxLength": MAX_METADATA_KEY_CHARACTERS},
+            "additionalProperties": {"type": "string", "maxLength": MAX_METADATA_VALUE_CHARACTERS},
+            "maxProperties": MAX_METADATA_PAIRS,
+        },
+    },
+    "required": ["shape", "requests"],
+}
+CHAT = _custom_id_submission(
+    custom_id={"minLength": 1, "maxLength": CHAT_CUSTOM_ID.max_characters},
+    params="A Chat Completions request, without streaming.",
+    title="ChatSubmission",
+)
+MESSAGES = _custom_id_submission(
+    custom_id={"pattern": f"^{MESSAGES_CUSTOM_ID.pattern.pattern}$"},
+    params="A Messages request, without streaming.",
+    title="MessagesSubmission",
+)
+
+
+def _one_or_many(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [schema, {"type": "array", "items": schema}, {"type": "null"}]}
+
+
+RETRY = {
+    "title": "FailedItemSelection",
+    "description": "Which of the failed items; an item has to fit every member that is there.",
+    "type": "object",
+    "properties": {
+        "error_code": _one_or_many({"type": "string"}),
+        "idx": _one_or_many({"type": "integer"}),
+        "custom_id": _one_or_many({"type": "string"}),
+    },
+}
