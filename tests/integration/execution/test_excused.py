@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from batches.completion.cancel import cancel_batch, expire_batch
+from batches.completion.cancel import cancel_batch
+from batches.completion.expire import expire_batch
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem, PolicyPause

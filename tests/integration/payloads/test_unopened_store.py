@@ -11,7 +11,7 @@ from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
 from batches.payloads import PayloadStoreUnavailable, open_store
-from batches.sweeper.cleanup import remove_orphaned_payloads
+from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
 from relaybatch.ids import uuid7
 from tests.support.calls.relay_calls import error_of, results_of
 from tests.support.rows.item_outcomes import complete, discard, end

@@ -276,7 +276,7 @@ def test_a_commit_that_went_through_unheard_is_no_refusal(rows: SimpleNamespace)
 
 def test_a_refusal_of_an_earlier_send_that_is_noted_late_hides_no_later_create(rows: SimpleNamespace) -> None:
     owner = Owner.objects.get()
-    with pytest.raises(Conflict), deduplicate(sent(owner, arrived=time.monotonic() - 1)):
+    with pytest.raises(Conflict), deduplicate(sent(owner, arrived_monotonic=time.monotonic() - 1)):
         create(owner, sent(owner), failure=Conflict("no"))
     with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass
