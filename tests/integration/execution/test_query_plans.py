@@ -34,7 +34,7 @@ def batch() -> Batch:
 
 
 def plan(statement: str, parameters: dict[str, object]) -> str:
-    """With an index wherever one can serve: whether it pays in a table of this size is not what is asked."""
+    """With an index wherever one can serve: whether it pays in a table of this size is another question."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]

@@ -131,6 +131,18 @@ def test_whatever_a_lost_workers_call_used_is_kept_as_late(
     assert not compare().differences
 
 
+def test_late_usage_keeps_the_error_of_an_attempt_that_would_have_been_retried(
+    catalog: SimpleNamespace,
+) -> None:
+    batch = submit(catalog, max_attempts=2)
+    claim = claims_of(batch)[0]
+    assert settle(claim, worker_lost_settlement(claim))
+    failure = Failure(FailureCode.TIMEOUT, "timed out", retryable=True)
+    event = event_of(claim, tokens=None, failure=failure)
+    assert not settle(claim, settle_failure(claim, failure, event))
+    assert UsageEvent.objects.get(late=True).error_kind == "timeout"
+
+
 def test_late_usage_of_a_batch_that_is_gone_leaves_it_no_total(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]

@@ -1,4 +1,4 @@
-"""A payload store that cannot even be opened: told to callers and items as any other store that is away."""
+"""A payload store that cannot even be opened: reported to callers and items as any other unavailable store."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_folder_that_cannot_be_made_is_unavailable(settings: Settings) -> None
         open_store()
 
 
-def test_a_submission_is_told_to_try_again(client: Client, rows: SimpleNamespace, settings: Settings) -> None:
+def test_a_submission_gets_a_503(client: Client, rows: SimpleNamespace, settings: Settings) -> None:
     settings.RELAY_BATCH_PAYLOAD_URL = UNOPENED
     body = {"shape": "openai", "requests": [json.loads(chat_body())]}
     response = client.post("/v1/batches", body, content_type="application/json", headers=rows.headers)

@@ -50,7 +50,7 @@ def unpublished(catalog: SimpleNamespace, count: int) -> Batch:
     return batch
 
 
-def test_of_a_crowded_policy_no_more_items_are_out_than_may_run_and_one(catalog: SimpleNamespace) -> None:
+def test_at_a_concurrency_limit_no_more_items_are_out_than_may_run_and_one(catalog: SimpleNamespace) -> None:
     batch = unpublished(catalog, 50)
     limit_concurrency(batch.policy_id, reason=WaitingReason.RATE_LIMIT, max_running=3)
     assert publish_due(batch.owner_id) == 4
@@ -63,7 +63,7 @@ def test_of_a_crowded_policy_no_more_items_are_out_than_may_run_and_one(catalog:
     assert queue_length() == 5
 
 
-def test_the_batches_of_a_crowded_policy_share_its_places(catalog: SimpleNamespace) -> None:
+def test_the_batches_of_a_policy_share_its_concurrency_limit(catalog: SimpleNamespace) -> None:
     batches = [unpublished(catalog, 2) for _ in range(5)]
     limit_concurrency(batches[0].policy_id, reason=WaitingReason.RATE_LIMIT, max_running=2)
     assert [publish_due(batches[0].owner_id) for _ in range(3)] == [2, 1, 0]
@@ -72,14 +72,14 @@ def test_the_batches_of_a_crowded_policy_share_its_places(catalog: SimpleNamespa
 
 
 def test_another_policy_of_the_same_owner_has_the_rest_of_the_window(catalog: SimpleNamespace) -> None:
-    crowded, free = unpublished(catalog, 50), unpublished(catalog, 50)
+    limited, free = unpublished(catalog, 50), unpublished(catalog, 50)
     type(free).objects.filter(id=free.id).update(policy_id=free.id)
-    limit_concurrency(crowded.policy_id, reason=WaitingReason.RATE_LIMIT, max_running=3)
-    assert publish_due(crowded.owner_id) == MIN_WINDOW_ITEMS
-    assert BatchItem.objects.of(crowded).filter(published_at__isnull=False).count() == 4
+    limit_concurrency(limited.policy_id, reason=WaitingReason.RATE_LIMIT, max_running=3)
+    assert publish_due(limited.owner_id) == MIN_WINDOW_ITEMS
+    assert BatchItem.objects.of(limited).filter(published_at__isnull=False).count() == 4
 
 
-def test_each_owner_of_a_crowded_policy_has_items_out(catalog: SimpleNamespace) -> None:
+def test_each_owner_of_a_policy_at_its_concurrency_limit_has_items_out(catalog: SimpleNamespace) -> None:
     batches = [unpublished(catalog, 50), unpublished(make_caller(catalog), 50)]
     limit_concurrency(batches[0].policy_id, reason=WaitingReason.RATE_LIMIT, max_running=1)
     publish_all_due()
@@ -87,7 +87,9 @@ def test_each_owner_of_a_crowded_policy_has_items_out(catalog: SimpleNamespace) 
     assert sorted(out.values_list("batch_id", flat=True)) == sorted([batch.id for batch in batches] * 2)
 
 
-def test_a_whole_pause_goes_before_a_crowd_and_is_not_shortened_by_one(catalog: SimpleNamespace) -> None:
+def test_a_full_pause_replaces_a_concurrency_limit_and_is_not_shortened_by_one(
+    catalog: SimpleNamespace,
+) -> None:
     batch = unpublished(catalog, 50)
     limit_concurrency(batch.policy_id, reason=WaitingReason.RATE_LIMIT, max_running=3)
     pause_policy(batch.policy_id, reason=WaitingReason.BREAKER_OPEN, seconds=1)
@@ -98,7 +100,7 @@ def test_a_whole_pause_goes_before_a_crowd_and_is_not_shortened_by_one(catalog: 
     assert publish_due(batch.owner_id) == MIN_WINDOW_ITEMS
 
 
-def test_a_crowd_ends_by_itself(catalog: SimpleNamespace) -> None:
+def test_a_concurrency_limit_ends_by_itself(catalog: SimpleNamespace) -> None:
     batch = unpublished(catalog, 50)
     limit_concurrency(batch.policy_id, reason=WaitingReason.RATE_LIMIT, max_running=3)
     assert PolicyPause.objects.get().until - timezone.now() < timedelta(seconds=10)

@@ -136,7 +136,7 @@ def test_what_the_broker_still_holds_is_not_published_again(
     assert queue_length() == SMALLEST_WINDOW
 
 
-def test_the_messages_that_a_dead_worker_took_along_are_the_ones_published_again(
+def test_the_messages_that_a_lost_worker_took_along_are_the_ones_published_again(
     broker: redis.Redis, catalog: SimpleNamespace
 ) -> None:
     submit_and_publish(catalog, 100)

@@ -119,14 +119,14 @@ def test_a_batch_that_cannot_be_removed_does_not_keep_the_ones_behind_it(catalog
     for batch in stuck:
         shutil.rmtree(folder_of(batch))
         folder_of(batch).touch()
-    housekeeping = Cleanup()
-    housekeeping.run()
+    cleanup = Cleanup()
+    cleanup.run()
     assert Batch.objects.filter(id=free.id).exists()
-    housekeeping.run()
+    cleanup.run()
     assert set(Batch.objects.values_list("id", flat=True)) == {batch.id for batch in stuck}
     for batch in stuck:
         folder_of(batch).unlink()
-    housekeeping.run()
+    cleanup.run()
     assert not Batch.objects.exists(), "they are tried again"
 
 
@@ -244,12 +244,12 @@ def resisting_removal(folder: Path) -> Iterator[None]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
+def test_lost_workers_without_items_and_old_idempotency_keys_are_deleted(
     catalog: SimpleNamespace,
 ) -> None:
     batch = submit(catalog)
     now = batch.created_at
-    dead, busy, alive = (
+    lost, busy, alive = (
         Worker.objects.create(host="a", pid=1, slots=8, started_at=now, seen_at=seen)
         for seen in (now - timedelta(hours=1), now - timedelta(hours=1), now)
     )
@@ -265,7 +265,7 @@ def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
         )
     Cleanup().run()
     assert set(Worker.objects.values_list("id", flat=True)) == {busy.id, alive.id}
-    assert not Worker.objects.filter(id=dead.id).exists()
+    assert not Worker.objects.filter(id=lost.id).exists()
     assert IdempotencyKey.objects.count() == 1
 
 
