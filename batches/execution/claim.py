@@ -25,10 +25,10 @@ b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires
 b.upstream_headers::text AS upstream_headers_json,
 b.owner_id, o.name AS owner, b.policy_id, b.project_id, b.team_id,
 b.principal_kind, b.principal_id, b.credential_kind, b.credential_id,
-b.cancel_initiated_at IS NOT NULL AS cancelled,
-coalesce(b.expires_at <= clock_timestamp(), false) AS overdue,
+b.cancel_initiated_at IS NOT NULL AS is_cancelled,
+coalesce(b.expires_at <= clock_timestamp(), false) AS is_overdue,
 EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = %(breaker_open)s)
-    AS breaker_pause"""
+    AS has_breaker_pause"""
 
 _CLAIM = f"""
 UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, attempt = i.attempt + 1,
@@ -59,7 +59,7 @@ ORDER BY i.id LIMIT %(limit)s
 class Claim:
     """A claimed item, and what its batch recorded at submit. `claim_no` is the fence of everything that follows.
 
-    Field names are the columns of the statements. `breaker_pause`: the policy is paused for open breakers.
+    Field names are the columns of the statements. `has_breaker_pause`: the policy is paused for open breakers.
     """
 
     item_id: uuid.UUID
@@ -88,9 +88,9 @@ class Claim:
     principal_id: str
     credential_kind: str
     credential_id: str
-    cancelled: bool
-    overdue: bool
-    breaker_pause: bool
+    is_cancelled: bool
+    is_overdue: bool
+    has_breaker_pause: bool
 
     @property
     def counted_attempts(self) -> int:

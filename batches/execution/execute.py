@@ -89,9 +89,9 @@ def _check_and_send(claim: Claim, abort_handle: AbortHandle) -> Metered | Settle
     Raises DATABASE_UNAVAILABLE only while nothing has been sent, so that it can be repeated.
     """
     started = time.monotonic()
-    if claim.cancelled:
+    if claim.is_cancelled:
         return Settlement(ItemState.CANCELLED, failure=CANCELLED_UNSENT, is_counted=False)
-    if claim.overdue:
+    if claim.is_overdue:
         return Settlement(ItemState.EXPIRED, failure=EXPIRED_UNSENT, is_counted=False)
     try:
         body = load_request(claim)
@@ -153,7 +153,7 @@ def _update_policy_pause(claim: Claim, settlement: Settlement | None) -> None:
         )
     elif settlement and settlement.waiting_reason and settlement.pause_seconds > 0:
         pause_policy(claim.policy_id, reason=settlement.waiting_reason, seconds=settlement.pause_seconds)
-    elif claim.breaker_pause and (settlement is None or settlement.is_counted):
+    elif claim.has_breaker_pause and (settlement is None or settlement.is_counted):
         end_breaker_pause(claim.policy_id)
 
 

@@ -65,9 +65,9 @@ def claim(
         principal_id="p",
         credential_kind="key",
         credential_id="c",
-        cancelled=False,
-        overdue=False,
-        breaker_pause=False,
+        is_cancelled=False,
+        is_overdue=False,
+        has_breaker_pause=False,
     )
 
 

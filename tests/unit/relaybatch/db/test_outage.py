@@ -108,7 +108,12 @@ def test_a_process_that_must_end_raises_the_outage_and_does_not_wait(stopping: t
 def test_one_that_waits_already_is_woken(monkeypatch: pytest.MonkeyPatch, stopping: threading.Event) -> None:
     monkeypatch.setattr(outage, "FIRST_PAUSE_SECONDS", 60.0)
     is_waiting, wait = threading.Event(), stopping.wait
-    monkeypatch.setattr(stopping, "wait", lambda seconds: (is_waiting.set(), wait(seconds)))
+
+    def note_and_wait(seconds: float) -> bool:
+        is_waiting.set()
+        return wait(seconds)
+
+    monkeypatch.setattr(stopping, "wait", note_and_wait)
     action = Failing(*[psycopg.OperationalError("away")] * 2)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(retry_during_outage, action)
