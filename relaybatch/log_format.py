@@ -17,7 +17,10 @@ from typing import Any
 
 IDS = ("batch_id", "item_id", "attempt", "request_id")
 # What a line says of a host key, besides.
-DETAILS = ("host", "host_key", "status", "seconds")
+DETAILS = (
+    *("host", "host_key", "status", "reason", "ms", "seconds"),
+    *("step", "items", "state", "code", "method", "path"),
+)
 
 request_id: contextvars.ContextVar[str] = contextvars.ContextVar("request_id", default="")
 

@@ -19,6 +19,7 @@ from batches.dialects.response import DialectResponse, json_response
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
 from batches.models.batch import ProcessingStatus
+from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id
 from relaybatch.http.errors import InvalidRequest, TooLarge
 from relaybatch.http.timestamps import Timestamp, format_optional_time, format_time
@@ -85,6 +86,7 @@ class MessageBatchDeleted(Struct, frozen=True, kw_only=True):
 
 class Messages:
     name = "messages"
+    traits = DialectTraits(id_prefix="msgbatch_", has_metadata=False)
 
     def max_body_bytes(self) -> int:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES

@@ -16,14 +16,14 @@ from batches.dialects.relay.wire_types import (
 )
 from batches.dialects.response import JSON_LINES_CONTENT_TYPE
 from batches.dialects.results.result_lines import ResultLine
-from batches.models import ItemState
+from batches.models import ITEM_STATES
 from batches.openapi import examples, submissions
 from relaybatch.http.openapi import JSON, Content, Operation, Response, json_response, query
 
 _TAG = "Batches"
 _ACCEPTED = json_response("The batch is stored (relay).", RelayAccepted, relay=examples.RELAY_ACCEPTED)
 _CREATED = json_response("The batch is stored (chat).", ChatBatch, chat=examples.CHAT_BATCH)
-_STATE = query("state", f"relay: only items in these states, comma-separated: {', '.join(ItemState.values)}.")
+_STATE = query("state", f"relay: only items in these states, comma-separated: {', '.join(ITEM_STATES)}.")
 
 _CREATE = Operation(
     method="post",

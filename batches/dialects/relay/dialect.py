@@ -15,6 +15,7 @@ from batches.dialects.relay.status import relay_batch, render_relay_created, ren
 from batches.dialects.relay.submission import parse_relay_submission
 from batches.dialects.relay.wire_types import RelayBatchList, RelayCancelled
 from batches.dialects.response import DialectResponse, json_response
+from batches.models.dialect_traits import DialectTraits
 from batches.results.status import batch_statuses
 from relaybatch.http.query_params import invalid_param
 
@@ -30,6 +31,7 @@ MAX_LIST_LIMIT = 100
 
 class Relay:
     name = "relay"
+    traits = DialectTraits(id_prefix="", has_metadata=True)
 
     def max_body_bytes(self) -> int:
         return settings.RELAY_MAX_REQUEST_BYTES

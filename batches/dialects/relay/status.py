@@ -9,7 +9,7 @@ from msgspec import json, structs
 from batches.dialects.relay.results import relay_usage
 from batches.dialects.relay.wire_types import RelayAccepted, RelayBatch
 from batches.dialects.response import DialectResponse, json_response
-from batches.models import BatchItem, ItemState
+from batches.models import ITEM_STATES, BatchItem
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses
 from relaybatch.http.timestamps import format_optional_time, format_time
@@ -35,7 +35,7 @@ def render_relay_status(batch: Batch, parameters: QueryParams) -> DialectRespons
 
     The items of a large batch are streamed: 50,000 of them are two megabytes, made from one letter each.
     """
-    states = parameters.choices("state", among=ItemState.values)
+    states = parameters.choices("state", among=ITEM_STATES)
     with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
     status = relay_batch(batch_statuses([batch])[0])
     if not with_items:
@@ -63,7 +63,7 @@ def relay_batch(status: BatchStatus) -> RelayBatch:
         PrincipalID=batch.principal_id,
         CredentialKind=batch.credential_kind,
         CredentialID=batch.credential_id,
-        counts={state: status.counts[state] for state in ItemState.values if status.counts.get(state)},
+        counts={state: status.counts[state] for state in ITEM_STATES if status.counts.get(state)},
         processing_status=batch.processing_status,
         expires_at=format_optional_time(batch.expires_at),
         waiting=status.waiting,
@@ -85,7 +85,7 @@ def _with_items(status: RelayBatch, items: Iterator[bytes]) -> Iterator[bytes]:
 
 def _render_items(letters: str, states: Sequence[str]) -> Iterator[bytes]:
     """Yield `{"idx":0,"state":"completed"},…` of the items in these states (none given = all), in chunks."""
-    state_by_letter = {state[1]: state for state in states or ItemState.values}
+    state_by_letter = {state[1]: state for state in states or ITEM_STATES}
     for first in range(0, len(letters), ITEMS_PER_CHUNK):
         part = enumerate(letters[first : first + ITEMS_PER_CHUNK], first)
         rendered = [

@@ -7,11 +7,11 @@ from typing import Annotated, Literal, TypeAlias
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from batches.models import ItemState
+from batches.models import ITEM_STATES
 from batches.models.batch import ProcessingStatus
 from relaybatch.http.timestamps import Timestamp
 
-RelayItemState: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(ItemState.values)})]
+RelayItemState: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(ITEM_STATES)})]
 ItemCounts: TypeAlias = Annotated[
     Mapping[str, int], Meta(description="Items by state; only states that occur.")
 ]

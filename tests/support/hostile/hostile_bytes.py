@@ -18,7 +18,7 @@ from batches.dialects.request_context import RequestContext
 from batches.dialects.results.json_lines import coalesce_chunks
 from batches.dialects.results.result_lines import render_result_line
 from batches.results import results
-from batches.submission.resubmit import parse_item_filter
+from batches.submission.failed_item_filter import parse_item_filter
 from relaybatch.http.errors import ApiError
 from routing.adapters import ADAPTERS
 from routing.transport.abort_handle import AbortHandle
