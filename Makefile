@@ -26,7 +26,7 @@ help:
 	@echo "make test-browser  the admin in a real browser (Debian: chromium and chromium-driver)"
 	@echo "make fmt     format the code"
 	@echo "make bench   measure speed and memory on this machine"
-	@echo "make chaos   harm a deployment of its own, and check that nothing is lost (SECONDS=120 SEED=…)"
+	@echo "make chaos   inject faults into a deployment of its own, and check that nothing is lost (SECONDS=120 SEED=…)"
 	@echo "make schema  write docs/openapi.yaml anew"
 	@echo "make lock    pin the packages anew"
 	@echo "make clean   remove the demo's data and the caches"

@@ -13,8 +13,8 @@ from relaybatch.server.ipv6_sockets import use_ipv6_only_sockets
 from relaybatch.web import MAX_PROCESSES
 
 with exit_on_bad_config():
-    # A wrong variable ends this process, and not only the ones that it forks. They read the settings themselves: so
-    # after a reload the files that hold secrets are read again.
+    # Loaded here so that an invalid variable ends the master process too. The workers load the settings themselves, so
+    # that a reload reads the files with secrets again.
     settings = runpy.run_path(str(Path(__file__).parent / "relaybatch" / "settings.py"))
     port = env.integer("PORT", 8080, minimum=1, maximum=65_535)
     workers = env.integer(
@@ -23,17 +23,17 @@ with exit_on_bad_config():
 
 bind = usable_binds(ALL_INTERFACES, port=port)
 use_ipv6_only_sockets()
-# Its own lines in our form as well, of the master too, which knows nothing of Django.
+# gunicorn's lines in our format, also in the master process, where Django is not set up.
 logconfig_dict = gunicorn_logging(settings["LOGGING"])
 loglevel = settings["LOG_LEVEL"]
 worker_class = "gthread"
 threads = 8
-# An idle connection outlives the usual proxies' 60 s, so that a proxy never sends on one that is just being closed.
+# Longer than the usual 60 s of proxies, so that a proxy never sends on a connection that is just being closed.
 keepalive = 65
-# Threads may stream a million results for minutes; this is about a whole process that hangs.
+# For a worker process that hangs as a whole; a thread may stream a million results for minutes.
 timeout = 120
 graceful_timeout = settings["RELAY_SHUTDOWN_GRACE_S"]
-# It would leave a socket in the home directory of whoever runs it.
+# The control socket would be a file in the user's home directory.
 control_socket_disable = True
 
 

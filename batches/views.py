@@ -27,11 +27,12 @@ from batches.submission.resends import KeylessRequest, deduplicate, parse_resend
 from batches.submission.resubmit import build_resubmission
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.api_view import MethodCheckBeforeAuth
+from relaybatch.http.body_limits import MAX_ITEM_FILTER_BYTES
 from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
 from relaybatch.http.json_scan import too_deep
 from relaybatch.http.public_url import public_origin
 from relaybatch.http.query_params import QueryParams
-from relaybatch.http.request_body import MAX_SELECTION_BYTES, body_too_large, read_body
+from relaybatch.http.request_body import body_too_large, read_body
 from routing.credentials.credential import check_may_create
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         return to_http_response(dialect.render_deleted(batch), request)
 
     def retry(self, request: Request, batch_id: str) -> HttpResponseBase:
-        with self._receive_creation(request, limit_bytes=MAX_SELECTION_BYTES) as (body, replay_key):
+        with self._receive_creation(request, limit_bytes=MAX_ITEM_FILTER_BYTES) as (body, replay_key):
             batch, dialect = self._get_batch(batch_id)
             submission = build_resubmission(batch, parse_item_filter(body, batch))
             return self._accept(submission, dialect, replay_key)

@@ -1,4 +1,4 @@
-"""`python -m bench [names…]`: prints the table. Exit status 1 only when the work itself went wrong."""
+"""`python -m bench [names…]`: run benchmarks and print a table. Exit status 1 only if the work itself failed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--worker-arguments",
         default="",
-        help="added to the Procfile's worker line, as --worker-arguments=-Psolo",
+        help="added to the Procfile's worker line, for example --worker-arguments=-Psolo",
     )
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=VALUE", help="a setting for all processes"
@@ -56,14 +56,14 @@ def _parse() -> argparse.Namespace:
 
 
 def _figures(name: str, deployment: BenchDeployment) -> list[Figure]:
-    """Imported only now: the benches need Django's settings, and those the servers' addresses."""
+    """Import a benchmark and run it. Not earlier: it needs Django's settings, and those need the servers' URLs."""
     print(f"bench      {name}", flush=True)
     found: list[Figure] = importlib.import_module(f"bench.{name}").figures(deployment)
     return found
 
 
 def _machine(home: Path) -> str:
-    """What the figures depend on most: processors, who else uses them, and what a sync to disk takes."""
+    """What the figures depend on most: processors, the load on them, and the time of a sync to disk."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     return f"machine    {os.cpu_count()} processors, load {load:.1f}, a sync to disk {_sync_ms(home):.1f} ms"
 

@@ -1,4 +1,4 @@
-"""Where the benches run: servers of their own that sync to disk, an upstream, and processes by the Procfile's lines."""
+"""A deployment for the benchmarks: servers of its own that sync to disk, an upstream, and the Procfile's processes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ import psutil
 
 from bench.figures import BenchError
 from relaybatch.quickstart import procfile
+from relaybatch.quickstart.servers.private_servers import Servers, delete_home_data, private_servers
 from relaybatch.quickstart.servers.processes import clean_environment, free_port
-from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
@@ -35,13 +35,13 @@ DEPLOYMENT_VARIABLES = (
     *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
 )
-"""The caller's own settings must not change what is measured, except those given by `--set`."""
+"""Variables of the user's environment that must not change what is measured, unless they are given by `--set`."""
 READY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """One gunicorn worker, so that its memory can be watched. `call` gives status, body and when they were there."""
+    """A web process with one gunicorn worker, so that its memory can be measured. `call` returns status and body."""
 
     port: int
     worker_pid: int
@@ -56,7 +56,7 @@ class Web:
             return response.status, response.read()
 
     def submit(self, body: bytes) -> str:
-        """The new batch's id."""
+        """Submit a batch and return its id."""
         status, answer = self.call("POST", "/v1/batches", body=body)
         if status != 202:
             raise BenchError(f"the submission was answered with {status}: {answer[:300]!r}")
@@ -75,7 +75,7 @@ class BenchDeployment:
 
     @property
     def catalog(self) -> SimpleNamespace:
-        """Made when first asked for: its rows need the settings, and those need the servers."""
+        """The catalog's rows, created on first access: they need the settings, and those need the servers."""
         from tests.support.rows.catalog import make_catalog
 
         if not self._catalog:
@@ -141,13 +141,13 @@ class UpstreamProcess:
     def stats(self, *, reset: bool = False) -> dict[str, Any]:
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)) as connection:
             connection.request("GET", "/seen?reset" if reset else "/seen")
-            told: dict[str, Any] = json.loads(connection.getresponse().read())
-        return told
+            stats: dict[str, Any] = json.loads(connection.getresponse().read())
+        return stats
 
 
 @contextlib.contextmanager
 def start_deployment(*, worker_arguments: str, settings: dict[str, str]) -> Iterator[BenchDeployment]:
-    """Servers, settings, tables and upstream. Everything is removed at the end."""
+    """Start servers and upstream, and create the tables. Everything is deleted at the end."""
     home = Path(tempfile.mkdtemp(prefix="relaybatch-bench-"))
     try:
         with private_servers(home, durable=True) as servers:
@@ -160,7 +160,7 @@ def start_deployment(*, worker_arguments: str, settings: dict[str, str]) -> Iter
                 upstream.process.stop()
                 _close_connection()
     finally:
-        forget_home(home)
+        delete_home_data(home)
         shutil.rmtree(home, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""A measured figure, what it is compared with, and the table they are printed in."""
+"""A measured figure with its reference and target, and the table of figures."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ COLUMNS = ("figure", "measured", "reference", "ratio", "target", "")
 
 
 class BenchError(Exception):
-    """The work was not done as it should have been; a figure of it would say nothing."""
+    """The work was not done correctly, so that its figure would be meaningless."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """`reference`: the same work done bare, in the same run. The target is one for the value, or for the ratio.
+    """`reference`: the same work without Relaybatch, in the same run.
 
-    `more_is_better`: the target is a floor instead of a ceiling.
+    `target`: for the value, or for the ratio if `of_ratio`; a minimum if `more_is_better`, else a maximum.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""An idle system: from the 202 to the arrival of a batch's first item at the upstream."""
+"""Latency of an idle system: from the 202 until a batch's first item arrives at the upstream."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
 
 
 def _wait(deployment: BenchDeployment, web: Web) -> float:
-    """The first item may well be quicker than the way of the 202 to us: that is a negative wait."""
+    """Seconds from the 202 to the first request. Negative if the request is faster than the 202."""
     time.sleep(IDLE_SECONDS)
     deployment.upstream.stats(reset=True)
     batch_id = web.submit(submission(ITEMS))
@@ -58,7 +58,7 @@ def _wait(deployment: BenchDeployment, web: Web) -> float:
 
 
 class _Bare:
-    """The same way with nothing else on it: UPDATE and COMMIT, LPUSH, BRPOP by another thread, UPDATE, COMMIT, POST."""
+    """Reference: the same steps without anything else: UPDATE, LPUSH, BRPOP by another thread, UPDATE, POST."""
 
     def __init__(self, deployment: BenchDeployment) -> None:
         self._upstream = deployment.upstream

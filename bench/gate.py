@@ -1,4 +1,4 @@
-"""What a call costs before and after it goes upstream: the gate's scripts, and the look at the caller."""
+"""The overhead of a call: the gate's scripts, and the re-check of the caller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ MAX_ROUND_TRIPS = 2
 
 _USED = Tokens(input=900, output=100)
 _REQUESTS = Rule("requests", 1_000_000, 60, "sliding-window")
-_A_MONTH_OF_ALL_SHARDS = f"""
+_CREATE_MONTH_TOTALS = f"""
 INSERT INTO usage_usagetotal (scope, shard, requests, unpriced, cost_nanos, {", ".join(METERS)})
 SELECT {month_scope(project="%(project)s::uuid", at="now()")}, shard, 1, 0, 1, {", ".join("1" for _ in METERS)}
 FROM generate_series(0, %(shards)s - 1) AS shard ON CONFLICT DO NOTHING
@@ -62,7 +62,7 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
 
 def _database_figures(caller: Caller) -> list[Figure]:
     with connection.cursor() as cursor:
-        cursor.execute(_A_MONTH_OF_ALL_SHARDS, {"project": caller.project_id, "shards": SHARDS})
+        cursor.execute(_CREATE_MONTH_TOTALS, {"project": caller.project_id, "shards": SHARDS})
         bare = _microseconds(lambda: cursor.execute("SELECT 1"))
 
     def read_anew() -> None:
@@ -108,7 +108,7 @@ def _figure(name: str, keys: int, rules: tuple[Rule, ...], *, ping: float) -> Fi
 
 
 def _microseconds(do: Callable[[], object]) -> float:
-    """The median of single calls."""
+    """Median time of a single call."""
     took = []
     for _ in range(CALLS):
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""1,000 items of 100 KB with `custom_id`: the memory of the web process while they are submitted, run and read."""
+"""Memory of the web process for 1,000 items of 100 KB with `custom_id`: submitted, run and read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What processes and servers used: processor time, memory, statements, commands."""
+"""Measure processor time and memory of processes, PostgreSQL statements and Redis commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     import redis
 
-# Parts of our own statements, and what they are called in the table; the first that fits counts.
+# Parts of our own statements and their names in the table; the first match counts.
 STATEMENTS = {
     "settled AS": "settle",
     "pg_advisory_xact_lock": "settle's lock",
@@ -23,14 +23,14 @@ STATEMENTS = {
     'FROM "batches_owner"': "publish: owner's lock",
     "BEGIN": "begin",
     "COMMIT": "commit",
-    "batches_worker": "window and watch",
+    "batches_worker": "owner window and heartbeat",
     "routing_": "routing, kept for 0.5 s",
     "SELECT $1": "connection check",
 }
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of the process, its descendants, and those of its children that have ended."""
+    """Processor time of the process, its descendants, and its children that have exited."""
     root = psutil.Process(pid)
     total = 0.0
     for process in (root, *root.children(recursive=True)):
@@ -43,20 +43,20 @@ def cpu_seconds(pid: int) -> float:
 
 
 def machine_cpu_seconds() -> float:
-    """Of everybody on this machine since it started."""
+    """Processor time of all processes of this machine since its start."""
     times = psutil.cpu_times()
     return float(sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0))
 
 
 class Memory:
-    """How far a process's memory rises. None where the system does not tell the peak."""
+    """Peak growth of a process's memory. None if the system does not report the peak."""
 
     def __init__(self, pid: int) -> None:
         self._proc = Path(f"/proc/{pid}")
         self._before: int | None = None
 
     def begin(self) -> None:
-        """The peak so far is forgotten (Linux 4.0 and later)."""
+        """Reset the peak (Linux 4.0 and later)."""
         with contextlib.suppress(OSError):
             (self._proc / "clear_refs").write_text("5")
             self._before = self._status("VmRSS")
@@ -70,7 +70,7 @@ class Memory:
 
 
 class Statements:
-    """Statements by their name above, from pg_stat_statements; empty where the server lacks it."""
+    """Statements by the names in STATEMENTS, from pg_stat_statements; empty if the server lacks it."""
 
     def __init__(self) -> None:
         with connection.cursor() as cursor:
@@ -107,6 +107,6 @@ def _name(query: str) -> str:
 
 
 def redis_commands(client: redis.Redis) -> dict[str, int]:
-    """Redis's commands so far, by name."""
+    """Number of Redis commands so far, by name."""
     stats: Mapping[str, Any] = client.info("commandstats")
     return {name.removeprefix("cmdstat_"): int(row["calls"]) for name, row in stats.items()}

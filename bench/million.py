@@ -1,4 +1,4 @@
-"""A million items and a million events in the tables: what operators, callers and workers then wait for."""
+"""Response times with a million items and a million usage events in the tables."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ITEMS = """
 INSERT INTO batches_batchitem (id, batch_id, owner_id, idx, request_offset, request_length)
 SELECT gen_random_uuid(), %s, %s, number, 0, 2 FROM generate_series(0, %s - 1) number
 """
-# A month's, so that a day is a thirtieth of them.
+# Spread over a month, so that a day has a thirtieth of them.
 _EVENTS = """
 INSERT INTO usage_usageevent (id, at, source, owner, batch_id, public_batch_id, item_idx, attempt, late, status,
     error_kind, duration_ms, upstream_ms, keys_tried, requested_model, model, provider, host, host_key, adapter,

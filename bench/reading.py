@@ -1,4 +1,4 @@
-"""A running batch of 50,000 items, half of them done: its status, and its results as they stream."""
+"""Status and streamed results of a running batch of 50,000 items, half of which are done."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _results_figures(streamed: StreamedResults, bare_seconds: float) -> list[Fig
 
 
 def _finish_half(batch_id: str) -> None:
-    """Without a sync for each: making 25,000 answers durable is not what is measured here."""
+    """Store responses without a sync for each of them: durability is not measured here."""
     open_store()
     store = BatchPayloads(ObjectPayloads(LocalStore(Path(settings.RELAY_BATCH_PAYLOAD_DIR))))
     for idx in range(DONE):
@@ -128,7 +128,7 @@ def _status_seconds(web: Web, batch_id: str) -> list[float]:
 
 
 def _bare_status_seconds(web: Web, batch_id: str) -> list[float]:
-    """The way there and back, and the one number that can't be had for nothing."""
+    """Reference: an HTTP request that does nothing, and the count of items by state."""
     seconds = []
     with psycopg.connect(settings.DATABASE_URL) as bare:
         for _ in range(CALLS + 1):

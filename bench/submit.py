@@ -1,4 +1,4 @@
-"""50,000 items in one body of 30 MiB: how long until the 202, and how much memory that takes."""
+"""Time and memory for a submission of 50,000 items in one body of 30 MiB, until the 202."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _submit(web: Web, body: bytes) -> tuple[float, int | None]:
 
 
 def _bare(body: bytes, *, folder: Path) -> float:
-    """The least that a submission must do: cut and check, COPY the rows, write the bytes durably."""
+    """Reference, the minimum of a submission: split and validate, COPY the rows, write the bytes durably."""
     batch = _batch()
     with psycopg.connect(settings.DATABASE_URL) as connection:
         seconds, _ = _time_call(lambda: _work(body, batch=batch, connection=connection, path=folder / "bare"))

@@ -1,4 +1,4 @@
-"""Eight slots of one worker process: items per second, and what one item costs where."""
+"""Items per second of one worker process with eight slots, and the cost of an item."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from bench.deployment import BenchDeployment, Web
 
 ITEMS, WARM_UP_ITEMS = 2_000, 200
-# (delay of the upstream, items per second wanted, rounds)
+# (delay of the upstream in ms, target in items per second, rounds)
 CASES = ((50, 120, 1), (0, 200, 3))
 
 
@@ -92,12 +92,12 @@ class _Case:
         seconds = time.perf_counter() - began
         others = machine_cpu_seconds() - machine - sum(used.values()) - (time.process_time() - ourselves)
         counted = self._statements.counts()
-        told = redis_commands(self._redis)
+        commands = redis_commands(self._redis)
         return _rate(batch), [
             _cpu_figure(used),
             _others_figure(others / seconds),
             *_statement_figures(counted),
-            _command_figure({name: calls - sent.get(name, 0) for name, calls in told.items()}),
+            _command_figure({name: calls - sent.get(name, 0) for name, calls in commands.items()}),
         ]
 
 
@@ -109,7 +109,7 @@ def _run(deployment: BenchDeployment, web: Web, *, items: int, delay_ms: int) ->
 
 
 def _rate(batch: Batch) -> float:
-    """From the first claim to the last settling, by the database's clock."""
+    """Items per second from the first claim to the last settlement, by the database's clock."""
     times = BatchItem.objects.filter(batch_id=batch.id).aggregate(
         first=Min("started_at"), last=Max("finished_at")
     )
@@ -118,7 +118,7 @@ def _rate(batch: Batch) -> float:
 
 
 def _bare(deployment: BenchDeployment, *, delay_ms: int) -> float:
-    """As many threads as slots that do nothing but post, with `requests`, to the same upstream."""
+    """Reference: as many threads as slots that only POST to the same upstream, with `requests`."""
     deployment.upstream.stats(reset=True)
     numbers = iter(range(ITEMS))
     lock = threading.Lock()
@@ -165,19 +165,19 @@ def _others_figure(processors: float) -> Figure:
 def _statement_figures(counted: dict[str, tuple[int, float]]) -> list[Figure]:
     if not counted:
         return []
-    shown = ", ".join(
+    parts = ", ".join(
         f"{name} {calls / ITEMS:.2f} ({milliseconds / ITEMS:.2f} ms)"
         for name, (calls, milliseconds) in counted.items()
         if calls >= ITEMS / 100
     )
     calls = sum(calls for calls, _ in counted.values())
-    return [Figure(name="  statements an item", value=calls / ITEMS, unit="", note=shown)]
+    return [Figure(name="  statements an item", value=calls / ITEMS, unit="", note=parts)]
 
 
 def _command_figure(sent: dict[str, int]) -> Figure:
     most = sorted(sent.items(), key=lambda pair: -pair[1])
-    shown = ", ".join(f"{name} {calls / ITEMS:.2f}" for name, calls in most if calls >= ITEMS / 100)
-    return Figure(name="  Redis commands an item", value=sum(sent.values()) / ITEMS, unit="", note=shown)
+    parts = ", ".join(f"{name} {calls / ITEMS:.2f}" for name, calls in most if calls >= ITEMS / 100)
+    return Figure(name="  Redis commands an item", value=sum(sent.values()) / ITEMS, unit="", note=parts)
 
 
 def _range(rates: list[float]) -> str:

@@ -1,7 +1,7 @@
-"""An upstream that costs next to nothing: a Chat Completions answer after as many milliseconds as the body says.
+"""A minimal upstream: a Chat Completions response after the delay that the request body asks for.
 
-`python -m bench.upstream --port 9000`. `GET /seen` tells what was asked since the last `GET /seen?reset`.
-Not an HTTP server: it reads what `requests` sends, and no more.
+`python -m bench.upstream --port 9000`. `GET /seen` returns statistics since the last `GET /seen?reset`.
+Not a complete HTTP server: it only parses what `requests` sends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ANSWER = _http_response(_BODY)
 
 
 class RequestStats:
-    """`first_at`: on the machine's monotonic clock, which all processes share."""
+    """`first_at`: monotonic time of the first request; all processes of a machine share that clock."""
 
     def __init__(self) -> None:
         self.requests = 0

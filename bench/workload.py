@@ -1,4 +1,4 @@
-"""The batches that the benches submit, and whether they were really done."""
+"""Submissions of the benchmarks, and checks that they were processed correctly."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ MAX_END_SECONDS = 180.0
 
 
 def item_body(number: int, *, delay_ms: int, size: int = 0) -> bytes:
-    """A Chat Completions request, filled up to `size` bytes."""
+    """A Chat Completions request, padded to `size` bytes."""
     empty = f'{{"model":"{MODEL}","delay_ms":{delay_ms},"messages":[{{"role":"user","content":"item {number} '
     end = '"}]}'
     return f"{empty}{'x' * max(0, size - len(empty) - len(end))}{end}".encode()
 
 
 def submission(items: int, *, delay_ms: int = 0, whole_bytes: int = 0) -> bytes:
-    """Exactly `items` of equal size in about `whole_bytes`."""
+    """A submission of `items` requests of equal size, in about `whole_bytes`."""
     size = whole_bytes // items - 1 if whole_bytes else 0
     parts = b",".join(item_body(number, delay_ms=delay_ms, size=size) for number in range(items))
     return b'{"shape":"openai","requests":[' + parts + b"]}"
@@ -47,7 +47,7 @@ def wait_for_end(batch_id: str) -> Batch:
 
 
 def require_done(batch: Batch, upstream: UpstreamProcess) -> None:
-    """Every item completed, sent once, paid once, and never more at a time than there are slots."""
+    """Every item was completed, sent once and counted once, and at most as many at a time as there are slots."""
     total, seen = batch.total_items, upstream.stats()
     require(batch.final_counts == {"completed": total}, f"not all completed: {batch.final_counts}")
     require(seen["requests"] == seen["items"] == total, f"{total} items, but the upstream saw {seen}")
@@ -57,7 +57,7 @@ def require_done(batch: Batch, upstream: UpstreamProcess) -> None:
 
 
 def clear_tables() -> None:
-    """Neither rows nor messages of an earlier bench are in the way of the next one."""
+    """Delete rows and messages of an earlier benchmark."""
     with connection.cursor() as cursor:
         cursor.execute("TRUNCATE batches_batch, batches_batchitem, usage_usageevent CASCADE")
     client = redis.Redis.from_url(settings.REDIS_URL)

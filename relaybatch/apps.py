@@ -1,4 +1,4 @@
-"""Loads the Celery app with Django, so that tasks find it in every process; sessions; and our front for the admin."""
+"""Django app configs of the wiring: the Celery app, the set-up of database sessions, and the admin site."""
 
 from __future__ import annotations
 

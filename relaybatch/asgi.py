@@ -12,7 +12,7 @@ with exit_on_bad_config():
     from relaybatch.http.asgi_limits import with_body_limit
     from routing.checks import require_readable_secrets  # its models need the apps
 
-    # Servers import this inside of a running loop, where the database may not be asked.
+    # Servers import this inside a running event loop, where Django forbids database queries.
     with ThreadPoolExecutor(max_workers=1) as thread:
         thread.submit(require_readable_secrets).result()
 

@@ -1,4 +1,4 @@
-"""The Celery app. It runs items, and nothing else (docs/architecture.md)."""
+"""The Celery app. Its only task runs an item (docs/architecture.md)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from kombu import Exchange, Queue
 
-# At a worker's start Celery would run Django's checks, which load every route and page, and drop what they say.
+# At a worker's start Celery would run Django's checks, which load every route and admin page, and discard the result.
 os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
@@ -20,7 +20,7 @@ from relaybatch.conf.startup import exit_on_bad_config
 from relaybatch.conf.url_settings import broker_url
 
 with exit_on_bad_config():
-    # Celery looks for its app in several ways, and would tell of the last one's error, not of this.
+    # Celery tries several ways to find its app, and would report the error of the last one instead of this one.
     redis_url = settings.REDIS_URL
 
 
@@ -29,7 +29,7 @@ app.conf.update(
     broker_url=broker_url(redis_url),
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # No acknowledgement round trips: a message is a hint, and the sweeper publishes again what was lost.
+    # No round trips for acknowledgements: a message is a hint, and the sweeper publishes lost ones again.
     broker_transport_options={
         "ack_emulation": False,
         "socket_connect_timeout": 5,
@@ -48,7 +48,7 @@ app.conf.update(
     accept_content=["json"],
     worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
     worker_pool="threads",
-    worker_consumer="relaybatch.broker.consumer:SteadyConsumer",
+    worker_consumer="relaybatch.broker.consumer:ResilientConsumer",
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,
     worker_enable_remote_control=False,
@@ -56,8 +56,8 @@ app.conf.update(
     worker_redirect_stdouts=False,
     worker_cancel_long_running_tasks_on_connection_loss=False,
     timezone="UTC",
-    # Celery closes Django's connections before and after every task, up to this many of them: connecting anew costs
-    # five times what an item does. A broken one is met by the claim, which waits for the database and connects again.
+    # Celery closes Django's connections around a task once they served this many tasks, so never: to connect costs five
+    # times as much as an item. The claim retries on a broken connection, and connects again.
     CELERY_DB_REUSE_MAX=sys.maxsize,
 )
 app.autodiscover_tasks()
@@ -65,4 +65,4 @@ app.autodiscover_tasks()
 
 @setup_logging.connect
 def keep_django_logging(**_: object) -> None:
-    """Celery would set up lines of its own form; with a receiver it leaves Django's LOGGING as it is."""
+    """Keep Django's LOGGING: with a receiver of this signal, Celery does not configure its own format."""

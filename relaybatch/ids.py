@@ -1,4 +1,4 @@
-"""UUIDv7 (RFC 9562, 5.7): ids that sort by the time of their making."""
+"""UUIDv7 (RFC 9562, 5.7): ids that sort by creation time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def uuid7() -> uuid.UUID:
 
 
 def uuid7_run(count: int) -> Iterator[uuid.UUID]:
-    """`count` ids in ascending order that share one millisecond; random in 42 bits, counted in the last 20.
+    """Yield `count` ascending ids with the same millisecond: 42 random bits, and a counter in the last 20.
 
-    One random draw for a whole submission: 50,000 separate ones cost more than storing the rows.
+    One random number for a whole submission: 50,000 of them cost more than storing the rows.
     """
     if count > 1 << _RUN_BITS:
         raise ValueError(f"at most {1 << _RUN_BITS} ids in a run")
@@ -29,5 +29,5 @@ def uuid7_run(count: int) -> Iterator[uuid.UUID]:
 
 
 def _timestamp_bits() -> int:
-    """48 bits of milliseconds, the version (7) and the variant (0b10) in their places."""
+    """Milliseconds (48 bits), version (7), 12 random bits and variant (0b10), at their positions in the id."""
     return (time.time_ns() // 1_000_000) << 80 | 0x7 << 76 | secrets.randbits(12) << 64 | 0b10 << 62

@@ -1,4 +1,4 @@
-"""What a command says, wherever that goes: to a terminal of another encoding, a closed pipe, a full disk."""
+"""Write a command's output safely: other encodings, closed pipes, full disks, missing streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class NullStream(io.TextIOBase):
-    """In the place of a stream that the process was started without."""
+    """Stands in for a stream that the process was started without, and discards what is written."""
 
     def writable(self) -> bool:
         return True
@@ -20,16 +20,16 @@ class NullStream(io.TextIOBase):
 
 
 def configure_streams() -> None:
-    """Characters that stdout's encoding lacks are escaped, as Python by itself does on stderr. Once at a start."""
+    """Escape characters that stdout's encoding lacks, as Python does on stderr. Call once at the start."""
     sys.stdout, sys.stderr = sys.stdout or NullStream(), sys.stderr or NullStream()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def write_line(stream: Any, text: str) -> OSError | None:
-    """A whole line at once, to a stream or Django's wrapper of one; what prevented it.
+    """Write a whole line to a stream, or to Django's wrapper of one. Returns the error if it failed.
 
-    A stream that fails leads nowhere from then on: Python would try again at the process's end, and change its exit
+    A stream that failed is redirected to /dev/null: at exit, Python would try again to flush it, and change the exit
     code.
     """
     underlying = getattr(stream, "_out", stream)

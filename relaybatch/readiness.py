@@ -1,4 +1,4 @@
-"""Whether what this process needs answers: one look a second, however often it is asked."""
+"""Readiness checks of PostgreSQL, migrations, Redis and the payload store: at most once a second, for all callers."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Below the 5 s that load balancers commonly wait.
+# Less than the 5 s that load balancers commonly wait.
 TIMEOUT_SECONDS = 3.0
 CACHE_SECONDS = 1.0
 OK = "ok"
 TIMED_OUT, CONNECTION_FAILED = UNANSWERED = ("does not answer in time", "does not answer")
-# redis-py counts some of them among the connection's.
+# redis-py derives some of them from ConnectionError.
 ERROR_REPLIES = (ResponseError, AuthenticationError, AuthorizationError, BusyLoadingError)
 
 
 class CheckThread:
-    """Parts that are asked one after the other, on a thread that leaves no database session behind.
+    """A thread that runs some checks one after the other, in a database session of its own.
 
-    A check's answer is `ok`, or what is wrong with its part.
+    A check returns `ok`, or what is wrong. No session is left when the thread ends.
     """
 
     def __init__(self, checks: dict[str, Callable[[], str]]) -> None:
@@ -57,7 +57,7 @@ class CheckThread:
         self._session_lock = threading.Lock()
 
     def start(self) -> dict[str, Future[str]]:
-        """One that still hangs since an earlier look is not asked twice: what it says then is the answer."""
+        """Start the thread and return a future per check. While an earlier run still hangs, return its futures."""
         if self._thread is None or not self._thread.is_alive():
             self._results = {name: Future() for name in self._checks}
             self._thread = threading.Thread(target=self._run, name="readyz", daemon=True)
@@ -65,12 +65,12 @@ class CheckThread:
         return self._results
 
     def abort(self) -> None:
-        """Ends its wait for a database that says nothing: the next look asks the one that is there then."""
-        with self._session_lock:  # what was lent is another thread's
+        """Shut the session's socket down, if the check still waits for it: the next run makes a new connection."""
+        with self._session_lock:  # a released connection belongs to another thread
             raw = self._session and self._session.connection
             if raw is None:
                 return
-            self._session.errors_occurred = True  # so that it is closed, and not lent
+            self._session.errors_occurred = True  # so that it is closed, and not released to the pool
             with (
                 contextlib.suppress(OSError, psycopg.Error),
                 socket.socket(fileno=os.dup(raw.fileno())) as line,
@@ -79,7 +79,7 @@ class CheckThread:
 
     def _run(self) -> None:
         self._session = connections["default"].copy()
-        # After those who wait have given up, so that they all say the same.
+        # Longer than the callers wait, so that all of them report the same.
         self._session.settings_dict["OPTIONS"]["connect_timeout"] = int(TIMEOUT_SECONDS) + 1
         connections["default"] = self._session
         try:
@@ -94,7 +94,7 @@ class CheckThread:
 
 
 class Readiness:
-    """One look at a time: who asks meanwhile waits for it, and what it finds is good for a second."""
+    """Runs all checks for one caller at a time and caches the results for CACHE_SECONDS."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -106,7 +106,7 @@ class Readiness:
         self._redis = CheckThread({"redis": _check_redis})
 
     def check(self) -> dict[str, str]:
-        """A word for each part, `ok` or what is wrong with it, within WAIT_SECONDS."""
+        """Return the result of each check, `ok` or what is wrong, within TIMEOUT_SECONDS."""
         with self._lock:
             if time.monotonic() >= self._cached_until:
                 self._results = self._run_checks()
@@ -114,12 +114,12 @@ class Readiness:
             return self._results
 
     def clear_cache(self) -> None:
-        """The next one who asks looks anew."""
+        """Make the next call run all checks again."""
         with self._lock:
             self._cached_until, self._migrated = 0.0, False
 
     def _run_checks(self) -> dict[str, str]:
-        """The payload store's marker stands in the database, and is asked for in the session that has just answered."""
+        """Run the checks. The payload store's marker is read from the database, so that check runs after it."""
         deadline = time.monotonic() + TIMEOUT_SECONDS
         redis = self._redis.start()
         results = _collect_results(self._database.start(), deadline=deadline)
@@ -133,7 +133,7 @@ class Readiness:
         return results
 
     def _check_migrations(self) -> str:
-        """What was applied once stays so: it is not looked for again."""
+        """Once all migrations were seen applied, do not check again."""
         if not self._migrated:
             executor = MigrationExecutor(connections["default"])
             missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
@@ -146,10 +146,14 @@ class Readiness:
 def _run_check(name: str, check: Callable[[], str]) -> str:
     try:
         return check()
-    except Exception as error:  # noqa: BLE001 -- whatever is wrong with it, the part is not ready
-        # The class alone: messages of drivers hold addresses and names of accounts.
-        logger.warning("not ready: %s: %s", name, type(error).__qualname__)
+    except Exception as error:  # noqa: BLE001 -- on any error the part is not ready
+        _log_not_ready(name, error)
         return CONNECTION_FAILED
+
+
+def _log_not_ready(part: str, error: Exception) -> None:
+    # Only the type: messages of drivers hold addresses and names of accounts.
+    logger.warning("readiness check failed", extra={"step": part, "reason": type(error).__qualname__})
 
 
 def _collect_results(started: dict[str, Future[str]], *, deadline: float) -> dict[str, str]:
@@ -158,21 +162,21 @@ def _collect_results(started: dict[str, Future[str]], *, deadline: float) -> dic
 
 
 def _check_database() -> str:
-    """A standby, and a server that has run out of room, may answer every question and take nothing."""
+    """Ask whether writes are possible: a standby, or a server whose disk is full, may answer queries all the same."""
     with connections["default"].cursor() as cursor:
         cursor.execute("SELECT current_setting('transaction_read_only')::bool")
         return "takes no writes" if cursor.fetchone()[0] else OK
 
 
 def _check_redis() -> str:
-    """By a write, as the gate and the broker need it: a replica or a full server answers PING as well."""
+    """Write a key, since the gate and the broker need writes: a replica or a full server answers PING as well."""
     with Redis.from_url(
         settings.REDIS_URL, socket_connect_timeout=TIMEOUT_SECONDS, socket_timeout=TIMEOUT_SECONDS
     ) as redis:
         try:
             written = redis.set(f"{PREFIX}ready", 1, px=1000)
         except ERROR_REPLIES as error:
-            logger.warning("not ready: redis: %s", type(error).__qualname__)
+            _log_not_ready("redis", error)
             return "answers with an error"
         except (InvalidResponse, *INVALID_REPLY_ERRORS):
             written = None

@@ -1,4 +1,4 @@
-"""The one settings file. Everything a deployment may change comes from the environment (see .env.example)."""
+"""Django settings. Everything that a deployment may change comes from the environment (see .env.example)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 from relaybatch.conf import env, url_settings
 from relaybatch.conf.database_url import database_from_url
+from relaybatch.http.body_limits import MAX_FORM_BYTES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -33,7 +34,7 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "relaybatch.http.middleware.request_id",
-    "relaybatch.http.middleware.drop_refused_body",
+    "relaybatch.http.middleware.drain_rejected_body",
     "relaybatch.http.middleware.optional_slash",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -50,7 +51,7 @@ LOGIN_REDIRECT_URL = "/admin/"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "relaybatch" / "templates"],  # they come before the admin's own
+        "DIRS": [BASE_DIR / "relaybatch" / "templates"],  # before the admin's own templates
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -81,14 +82,14 @@ FORMAT_MODULE_PATH = "relaybatch.formats"
 USE_TZ = True
 TIME_ZONE = "UTC"
 STATIC_URL = "/static/"
-# Static files come straight from the packages: a deployment needs no collectstatic step.
+# Static files are served from the packages, so a deployment needs no collectstatic step.
 WHITENOISE_USE_FINDERS = True
 WHITENOISE_AUTOREFRESH = False
 
-# TLS ends in front of a deployment or nowhere; HTTPS_ONLY says which.
+# TLS is terminated in front of the deployment (HTTPS_ONLY) or not used at all.
 HTTPS_ONLY = env.flag("HTTPS_ONLY")
 SECURE_SSL_REDIRECT = HTTPS_ONLY
-SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)/?$"]  # probes come from inside, without TLS
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)/?$"]  # probes come from inside the network, without TLS
 SECURE_HSTS_SECONDS = 31_536_000 if HTTPS_ONLY else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = HTTPS_ONLY
 SECURE_HSTS_PRELOAD = HTTPS_ONLY
@@ -96,14 +97,14 @@ SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if HTTPS_ONLY else
 SESSION_COOKIE_SECURE = HTTPS_ONLY
 CSRF_COOKIE_SECURE = HTTPS_ONLY
 X_FRAME_OPTIONS = "DENY"
-# Without TLS in front, these four ask for what the operator has said is not there.
+# Without HTTPS_ONLY there is no TLS, which these four checks ask for.
 SILENCED_SYSTEM_CHECKS = (
     [] if HTTPS_ONLY else ["security.W004", "security.W008", "security.W012", "security.W016"]
 )
 
-# The admin's forms, which anybody may send to its login, and nothing else: every other body is read within limits of
-# its own (relaybatch.http.request_body). No form takes a file: large ones are dropped, not put on the disk.
-DATA_UPLOAD_MAX_MEMORY_SIZE = 1_048_576
+# For the admin's forms only, which anybody may send to its login; for all other bodies see relaybatch.http.body_limits.
+# No form takes a file: large ones are discarded, not written to disk.
+DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]
 
 REST_FRAMEWORK = {
@@ -114,7 +115,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PARSER_CLASSES": ["relaybatch.http.error_responses.UnparsedJson"],
     "EXCEPTION_HANDLER": "relaybatch.http.error_responses.exception_handler",
     "UNAUTHENTICATED_USER": None,
-    # OPTIONS is a method like any other that a route doesn't serve.
+    # OPTIONS is not served, as any other method that a route does not have.
     "DEFAULT_METADATA_CLASS": None,
 }
 
@@ -132,6 +133,7 @@ RELAY_CUSTOM_ID_MAX_ITEM_BYTES = env.integer(
 RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = env.integer(
     "RELAY_CUSTOM_ID_MAX_REQUEST_BYTES", 115_343_360, minimum=1024, maximum=536_870_912
 )
+BODY_LIMIT_SETTINGS = ("RELAY_MAX_REQUEST_BYTES", "RELAY_CUSTOM_ID_MAX_REQUEST_BYTES")
 RELAY_MAX_RESPONSE_BYTES = env.integer("RELAY_MAX_RESPONSE_BYTES", 67_108_864, minimum=1024)
 RELAY_MAX_OPEN_ITEMS = env.integer("RELAY_MAX_OPEN_ITEMS", 500_000, minimum=1)
 RELAY_BATCH_CONCURRENCY = env.integer("RELAY_BATCH_CONCURRENCY", 8, minimum=1, maximum=512)
@@ -146,7 +148,7 @@ UPSTREAM_CERTIFICATES = (
     + env.certificate_files("CURL_CA_BUNDLE")
     + env.certificate_files("SSL_CERT_FILE")
 )
-env.folders("SSL_CERT_DIR")  # OpenSSL reads it itself, and would pass over what is wrong with it
+env.folders("SSL_CERT_DIR")  # checked only: OpenSSL reads it itself, and would ignore an error
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = url_settings.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)
@@ -170,9 +172,9 @@ LOGGING = {
         "django.request": {"level": "ERROR"},
         "django.security": {"level": "ERROR"},
         "celery": {"level": "WARNING"},
-        # It writes what it cannot read of an upstream's headers into its lines.
+        # Its lines quote invalid headers of an upstream.
         "urllib3": {"level": "CRITICAL"},
-        # It writes an exception's message into its line; a task that breaks off is told by batches.tasks.
+        # Its lines quote an exception's message. batches.tasks logs a task that fails.
         "celery.app.trace": {"level": "CRITICAL"},
     },
 }

@@ -1,4 +1,4 @@
-"""What a signal handler sets and the interrupted thread waits for; and the end of a process that waits too long."""
+"""A flag that signal handlers may set, and the forced exit of a process that does not stop in time."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from queue import Empty, SimpleQueue
 
 logger = logging.getLogger(__name__)
 
-# What process managers are told to wait beyond the grace is a second more (docs/operations.md).
+# docs/operating/operations.md tells process managers to wait a second longer than this beyond the grace.
 EXIT_MARGIN_SECONDS = 4.0
 DAY_SECONDS = 86_400.0
 
 
 class StopSignal:
-    """Like threading.Event, which is no use here: a handler runs in the main thread, perhaps while that holds the
-    event's own lock, and would wait for it for ever. Putting into a SimpleQueue is safe at any moment.
+    """Like threading.Event, but safe in signal handlers.
+
+    A handler runs in the main thread, perhaps while that thread holds the event's own lock: it would deadlock.
+    SimpleQueue.put is reentrant.
     """
 
     def __init__(self) -> None:
@@ -33,25 +35,26 @@ class StopSignal:
         return self._is_set
 
     def wait(self, seconds: float) -> bool:
-        """Until it is set or the time is over; whether it is set. Any number of threads may wait."""
+        """Wait until it is set, at most `seconds`. Returns whether it is set. Any number of threads may wait."""
         if not self._is_set:
             with contextlib.suppress(Empty):
                 self._wake.get(timeout=seconds)
-                self._wake.put(None)  # for the next one that waits
+                self._wake.put(None)  # for the next waiting thread
         return self._is_set
 
 
 def exit_after(stop: StopSignal, *, seconds: float) -> None:
-    """Ends the process so long after it was told to end, whatever it still waits for.
+    """Exit the process `seconds` after the stop signal, whatever it still waits for.
 
-    A server that takes a question and never answers cannot be left otherwise. What it held is as a killed one's.
+    There is no other way out of a call to a server that accepts a query and never answers. Its items are then those of
+    a killed worker.
     """
-    threading.Thread(target=_exit_after, args=(stop, seconds), name="end", daemon=True).start()
+    threading.Thread(target=_exit_after, args=(stop, seconds), name="exit", daemon=True).start()
 
 
 def _exit_after(stop: StopSignal, seconds: float) -> None:
     while not stop.wait(DAY_SECONDS):
         pass
     time.sleep(seconds)
-    logger.warning("told to end, and still waiting for a server: the process ends now")
+    logger.warning("process exits while still waiting for a server")
     os._exit(0)

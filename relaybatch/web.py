@@ -1,6 +1,6 @@
-"""`python -m relaybatch.web`: the web server, in the place of this process.
+"""`python -m relaybatch.web`: replace this process by gunicorn, the web server.
 
-gunicorn reads WEB_CONCURRENCY while it is imported, before its configuration, and breaks off at an empty one.
+gunicorn reads WEB_CONCURRENCY while it is imported, before its configuration file, and fails if it is empty.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def main() -> None:
     if processes is None:
         os.environ.pop("WEB_CONCURRENCY", None)
     server = [sys.executable, "-m", "gunicorn", "--config", str(CONFIGURATION), "relaybatch.wsgi"]
-    os.execv(sys.executable, [*server, *sys.argv[1:]])  # noqa: S606 -- as a Procfile's line would
+    os.execv(sys.executable, [*server, *sys.argv[1:]])  # noqa: S606 -- as a Procfile line would
 
 
 if __name__ == "__main__":

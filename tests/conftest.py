@@ -1,7 +1,7 @@
-"""Real servers for the whole run, and the environment that the settings are read from.
+"""Start real servers for the whole run, and set the environment from which the settings are read.
 
-All of it happens while this file is imported: before any test module, any other conftest and the settings.
-(With `DJANGO_SETTINGS_MODULE` in pyproject.toml, pytest-django would read the settings earlier still.)
+This happens while the file is imported: before any test module, any other conftest and the settings.
+(With `DJANGO_SETTINGS_MODULE` in pyproject.toml, pytest-django would read the settings even earlier.)
 """
 
 import os
@@ -24,8 +24,8 @@ use_fast_truncate()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The workers of a parallel run must not inherit it: pytest-django would read the settings before this file has
-    given each of them a Redis database and a payload folder of its own."""
+    """Unset DJANGO_SETTINGS_MODULE before workers of a parallel run inherit it."""
+    # pytest-django would read the settings before this file has given each worker its own Redis database and payloads.
     if getattr(config.option, "numprocesses", None):
         del os.environ["DJANGO_SETTINGS_MODULE"]
 
@@ -37,7 +37,7 @@ def pytest_unconfigure() -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown() -> None:
-    """Before the tables are emptied: the thread that publishes for this process must be done with them."""
+    """Drain the publisher thread before the tables are truncated."""
     from batches.publishing.publish import drain_publisher
 
     drain_publisher()

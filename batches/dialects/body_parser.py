@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias, TypeGuard
+from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.json_member import Member, is_present
 from relaybatch.http.json_scan import (
     MAX_DEPTH,
     Text,
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 MAX_COUNTED_TOKENS = 1_000_000
 # Commas in `requests`, at any depth. A list with no more than these is split without counting its elements first.
 MAX_UNCHECKED_COMMAS = 50_000
-
-Member: TypeAlias = Raw | UnsetType
 
 
 class SubmissionBody(msgspec.Struct, frozen=True):
@@ -48,11 +47,6 @@ class SubmissionBody(msgspec.Struct, frozen=True):
         """The member's bytes. Only for a member that is present."""
         value: Raw = getattr(self, name)
         return value
-
-
-def is_present(member: Member) -> TypeGuard[Raw]:
-    """Whether the member is there and not null."""
-    return isinstance(member, Raw) and bytes(memoryview(member)[:4]) != b"null"
 
 
 _body_decoder = msgspec.json.Decoder(SubmissionBody)

@@ -11,9 +11,10 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import Member, is_present, require_item_count
+from batches.dialects.body_parser import require_item_count
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
+from relaybatch.http.json_member import Member, is_present
 from relaybatch.http.json_scan import is_too_deep, too_deep
 
 if TYPE_CHECKING:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import msgspec
 from django.conf import settings
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UNSET, Raw
 
 from relaybatch.http.errors import InvalidRequest
+from relaybatch.http.json_member import Member, is_present
 from relaybatch.http.json_scan import decode_object, is_too_deep, max_element_count, too_deep
 
 if TYPE_CHECKING:
@@ -35,9 +36,9 @@ class FailedItemFilter(msgspec.Struct, frozen=True):
 
 
 class _Members(msgspec.Struct, frozen=True):
-    error_code: Raw | UnsetType = UNSET
-    idx: Raw | UnsetType = UNSET
-    custom_id: Raw | UnsetType = UNSET
+    error_code: Member = UNSET
+    idx: Member = UNSET
+    custom_id: Member = UNSET
 
 
 _members_decoder = msgspec.json.Decoder(_Members)
@@ -61,9 +62,9 @@ def parse_item_filter(body: Text, batch: Batch) -> FailedItemFilter:
     )
 
 
-def _parse_strings(member: Raw | UnsetType, *, field: str, max_entries: int) -> frozenset[bytes] | None:
+def _parse_strings(member: Member, *, field: str, max_entries: int) -> frozenset[bytes] | None:
     """Entries that are longer than any item's are left out: they match nothing."""
-    if not _is_given(member):
+    if not is_present(member):
         return None
     with _raise_for_wrong_type(field, expected="a string"):
         entries = _split_entries(member, field=field, max_entries=max_entries)
@@ -74,8 +75,8 @@ def _parse_strings(member: Raw | UnsetType, *, field: str, max_entries: int) -> 
         )
 
 
-def _parse_integers(member: Raw | UnsetType, *, field: str, max_entries: int) -> frozenset[int] | None:
-    if not _is_given(member):
+def _parse_integers(member: Member, *, field: str, max_entries: int) -> frozenset[int] | None:
+    if not is_present(member):
         return None
     with _raise_for_wrong_type(field, expected="a whole number"):
         return frozenset(
@@ -103,8 +104,3 @@ def _raise_for_wrong_type(field: str, *, expected: str) -> Iterator[None]:
         yield
     except msgspec.ValidationError as error:
         raise InvalidRequest(f"`{field}` must be {expected}, or a list of such.", param=field) from error
-
-
-def _is_given(member: Raw | UnsetType) -> TypeGuard[Raw]:
-    """Null counts as absent."""
-    return isinstance(member, Raw) and bytes(memoryview(member)[:4]) != b"null"

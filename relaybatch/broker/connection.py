@@ -1,4 +1,4 @@
-"""The broker's connection as workers need it: any outage of Redis is waited out, without end."""
+"""The worker's broker connection: retry through any outage of Redis, without a limit."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
 
 class DiscardingQoS(virtual.QoS):
-    """Puts unclaimed messages back at a worker's end, if it can: kombu would write the others to a file in /tmp.
+    """Return unacknowledged messages to the queue when a worker stops, and discard those that Redis does not take.
 
-    They are hints. The sweeper publishes their items again.
+    kombu would write the latter to a file in /tmp. Messages are hints: the sweeper publishes their items again.
     """
 
     def restore_unacked(self) -> list[Any]:  # type: ignore[override]
@@ -30,14 +30,14 @@ class ResilientChannel(redis.Channel):
 
 
 class ResilientTransport(redis.Transport):
-    """An error reply is an outage, as a broken connection is. Celery would end the process."""
+    """Treat an error reply of Redis as a broken connection, which is retried. Celery would end the process."""
 
     Channel = ResilientChannel
     connection_errors = (*redis.Transport.connection_errors, OperationalError, *REDIS_UNAVAILABLE)
 
 
 class ResilientConnection(Connection):
-    """Looks every second whether the broker is back. Celery waits longer after each try, up to half a minute."""
+    """Reconnect every second. Celery's own backoff grows to half a minute."""
 
     def get_transport_cls(self) -> type[ResilientTransport]:
         return ResilientTransport

@@ -1,4 +1,4 @@
-"""The worker's consumer of messages. Only a worker loads it."""
+"""The worker's message consumer. Only a worker process imports it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from celery.worker.consumer import Consumer
 RECONNECT_PAUSE_SECONDS = 1.0
 
 
-class SteadyConsumer(Consumer):
-    """Connects anew at once no more often than it looks whether a broker is back.
+class ResilientConsumer(Consumer):
+    """Pause before a reconnect.
 
-    A Redis that takes no writes lets everybody connect, and refuses what comes next.
+    A Redis that takes no writes accepts connections and rejects the next command: without a pause the worker would
+    reconnect in a busy loop.
     """
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:

@@ -1,11 +1,11 @@
-"""What an outage of Redis raises.
+"""Exceptions that mean an outage of Redis.
 
-It cannot be reached; or refuses, being a replica, full, loading, busy with a script, not told the new password, ...; or
-answers what was not asked.
+Redis cannot be reached; or it answers with an error (a replica, out of memory, loading, busy with a script, a changed
+password, ...); or its reply is not one to the command.
 """
 
 from redis.exceptions import RedisError
 
-# Where a reply is not what the protocol or the command says, redis-py and kombu break off with errors of Python's own.
+# For a reply that violates the protocol or does not fit the command, redis-py and kombu raise Python's own exceptions.
 INVALID_REPLY_ERRORS = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 REDIS_UNAVAILABLE = (RedisError, OSError, *INVALID_REPLY_ERRORS)

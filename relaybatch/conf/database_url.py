@@ -1,4 +1,4 @@
-"""Django's database entry from a URL, without a further package, and what each session asks of PostgreSQL."""
+"""Parse DATABASE_URL into Django's database entry, and configure each new PostgreSQL session."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ EXPECTED_ADDRESS = (
     "DATABASE_URL: expected postgresql://user:password@host:port/name (or ?host=/socket/folder)"
 )
 EXPECTED_OPTIONS = "DATABASE_URL: expected libpq's options after the ?, each with a value of its kind"
-# A server whose machine went away without a word is noticed within half a minute, not after TCP's two hours.
+# A server whose machine disappeared is noticed within half a minute, not after TCP's default of two hours.
 _TCP_KEEPALIVE_OPTIONS = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 4,
     "tcp_user_timeout": 30_000,
 }
-# What our statements and the readers of their answers rest on. A database or a role may be set otherwise, for others.
-# Nothing here by the connection's `options`, which poolers refuse.
+# What our statements and the parsers of their results need. A database or a role may have other defaults, for others.
+# Set by statement and not by the connection's `options`, which poolers reject.
 _SESSION_SETTINGS = {
     "DateStyle": "ISO, MDY",
     "IntervalStyle": "postgres",
     "bytea_output": "hex",
     "standard_conforming_strings": "on",
     "default_transaction_isolation": "read committed",
-    # The other way round: a client whose machine went away is noticed by the server as well.
+    # The server notices a client whose machine disappeared.
     "tcp_keepalives_idle": "10",
     "tcp_keepalives_interval": "5",
     "tcp_keepalives_count": "4",
@@ -47,15 +47,16 @@ _SETS_SEARCH_PATH = re.compile(r"(-c\s*|--)search[_-]path\s*=", re.IGNORECASE)
 
 
 def database_from_url(url: str) -> dict[str, Any]:
-    """As libpq reads it (https://www.postgresql.org/docs/current/libpq-connect.html), but the name must be there.
+    """Return Django's entry for the URL. Nothing is connected here.
 
-    Raises ImproperlyConfigured for what could never connect; nothing is connected here.
+    The URL is parsed as by libpq (https://www.postgresql.org/docs/current/libpq-connect.html), but the database's name
+    is required. Raises ImproperlyConfigured for an address that could never connect.
     """
     try:
         options = conninfo_to_dict(_escape(url))
         _require_valid_address(url, options)
     except (ValueError, ProgrammingError):
-        raise ImproperlyConfigured(EXPECTED_ADDRESS) from None  # libpq's words quote parts of the address
+        raise ImproperlyConfigured(EXPECTED_ADDRESS) from None  # libpq's message quotes parts of the address
     if not _are_valid_options(options):
         raise ImproperlyConfigured(EXPECTED_OPTIONS)
     return {
@@ -65,14 +66,15 @@ def database_from_url(url: str) -> dict[str, Any]:
         "PASSWORD": options.pop("password", ""),
         "HOST": options.pop("host", ""),
         "PORT": options.pop("port", ""),
-        # Kept while it is used (relaybatch/db/connection.py), however old; a broken one is found before use.
+        # The pool (relaybatch/db/connection.py) decides how long it is kept; a broken one is detected before use.
         "CONN_MAX_AGE": None,
         "CONN_HEALTH_CHECKS": True,
-        # `prepare_threshold` is for the statements of an item's path; Django's own are bound by the client.
+        # `prepare_threshold` is for the statements of an item's path (relaybatch/db/pipeline.py). Parameters of
+        # Django's own statements are bound by the client.
         "OPTIONS": {
             "connect_timeout": 10,
             "prepare_threshold": 3,
-            # In the BEGIN itself, so that it holds where a pooler gives each transaction another session.
+            # Sent in the BEGIN itself, so that it holds where a pooler gives each transaction another session.
             "isolation_level": IsolationLevel.READ_COMMITTED,
             **_TCP_KEEPALIVE_OPTIONS,
             **options,
@@ -81,10 +83,10 @@ def database_from_url(url: str) -> dict[str, Any]:
 
 
 def configure_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
-    """For each new session: what it needs, and what lets go of locks, in one statement.
+    """Set what a new session needs, in one statement. Receiver of Django's `connection_created`.
 
-    What holds a transaction open and says nothing is ended as a lost worker is: rows that a process of ours has locked
-    are free again when it hangs or its machine is gone.
+    PostgreSQL ends a session that is idle in a transaction for as long as a worker may be silent: rows that a process
+    of ours has locked are free again when it hangs or its machine is gone.
     """
     from django.conf import settings
 
@@ -100,7 +102,7 @@ def configure_session(connection: BaseDatabaseWrapper, **_: Any) -> None:
 
 
 def _escape(url: str) -> str:
-    """What libpq would refuse or read otherwise: `@` in a password, `%` that escapes nothing, `+` for a blank."""
+    """Escape what libpq rejects or reads otherwise: `@` in a password, a `%` that escapes nothing, `+` for a space."""
     scheme, _, rest = re.sub("%(?![0-9A-Fa-f]{2})", "%25", url).partition("://")
     address, mark, query = rest.partition("?")
     authority, slash, name = address.partition("/")
@@ -110,7 +112,7 @@ def _escape(url: str) -> str:
 
 
 def _require_valid_address(url: str, options: Mapping[str, Any]) -> None:
-    """Raises ValueError."""
+    """Raise ValueError unless the URL has a known scheme, a database name that fits, and valid ports."""
     is_whole = url.startswith(("postgres://", "postgresql://")) and options.get("dbname")
     if not is_whole or len(options["dbname"].encode()) > _MAX_NAME_BYTES:
         raise ValueError("no address of a database")
@@ -120,7 +122,7 @@ def _require_valid_address(url: str, options: Mapping[str, Any]) -> None:
 
 
 def _are_valid_options(options: Mapping[str, Any]) -> bool:
-    """By libpq's own word, which looks at them before it looks for the socket in a folder that is nowhere."""
+    """Whether libpq accepts the options. It checks them before it looks for the socket, whose folder does not exist."""
     if not all(re.fullmatch(r"-?\d{1,9}", options.get(name, "0"), re.ASCII) for name in _INTEGER_OPTIONS):
         return False
     count = max(len(str(options.get(name, "")).split(",")) for name in ("host", "hostaddr"))

@@ -1,6 +1,7 @@
 """Typed readers of environment variables.
 
-A wrong value stops the start with one line that names the variable and the form expected, never its value.
+An invalid value raises ImproperlyConfigured, with one line that names the variable and what is expected, but not the
+value.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ _DIGITS = re.compile(r"[0-9]{1,20}")
 
 TRUE = frozenset({"1", "true", "yes", "on"})
 FALSE = frozenset({"0", "false", "no", "off", ""})
-# Standard or for URLs, and its padding may be missing.
+# The standard or the URL-safe alphabet; the padding may be missing.
 BASE64_OF_32_BYTES = re.compile(r"[A-Za-z0-9+/_-]{43}=?")
 
 
@@ -24,18 +25,18 @@ _variables_read: set[str] = set()
 
 
 def variables_read() -> frozenset[str]:
-    """The variables that this process has asked for so far: with the settings read, all that a deployment sets."""
+    """Names that this process has read so far. Once the settings are loaded: all that a deployment can set."""
     return frozenset(_variables_read)
 
 
 def text(name: str, default: str = "") -> str:
-    """The variable's value; an empty one counts as unset."""
+    """Return the variable's value; an empty one counts as unset."""
     _variables_read.add(name)
     return os.environ.get(name, "") or default
 
 
 def secret(name: str) -> str:
-    """The variable, or the content of the file that `<name>_FILE` names (without its final newline)."""
+    """Return the variable, or the content of the file that `<name>_FILE` names, without its final newline."""
     _variables_read.add(name)
     path = os.environ.get(f"{name}_FILE", "")
     if not path:
@@ -51,7 +52,7 @@ def integer(name: str, default: int, *, minimum: int, maximum: int = 2**53) -> i
 
 
 def optional_integer(name: str, *, minimum: int, maximum: int = 2**53, unset_word: str = "") -> int | None:
-    """None when unset, or when it says so by `unset_word`."""
+    """Return None when unset, or when the value is `unset_word`."""
     raw = text(name)
     if not raw or raw == unset_word:
         return None
@@ -82,12 +83,12 @@ def currency(name: str, default: str) -> str:
 
 
 def comma_separated(name: str) -> list[str]:
-    """A list, split at commas; blanks around the parts are dropped."""
+    """Return a list, split at commas, without spaces around the parts."""
     return [part.strip() for part in text(name).split(",") if part.strip()]
 
 
 def certificate_files(name: str) -> tuple[str, ...]:
-    """Files that hold certificates in PEM form: the one that is named, or those of a folder. None when unset."""
+    """Return the paths of PEM files with certificates: the named file, or those of a folder. Empty when unset."""
     named = text(name)
     files = _files_of(Path(named)) if named else []
     found = tuple(str(file) for file in files if _holds_certificates(file))
@@ -99,7 +100,7 @@ def certificate_files(name: str) -> tuple[str, ...]:
 
 
 def folders(name: str) -> list[str]:
-    """A list, split as in PATH. One that is not there is no error while another is."""
+    """Return a list, split as in PATH. At least one of the folders must exist."""
     listed = [part for part in text(name).split(os.pathsep) if part]
     if listed and not any(Path(part).is_dir() for part in listed):
         raise invalid_variable(name, f"the path of a folder, or several with {os.pathsep} between them")
@@ -113,7 +114,7 @@ def required(name: str, value: str, *, expected: str) -> str:
 
 
 def master_keys(name: str, value: str) -> str:
-    """The value as it is; there may be none."""
+    """Return the value unchanged, after a check that each key is 32 bytes in base64. It may be empty."""
     parts = [part.strip() for part in value.split(",") if part.strip()]
     if not all(BASE64_OF_32_BYTES.fullmatch(part) for part in parts):
         raise invalid_variable(name, "32 bytes in base64, or several by commas")

@@ -1,6 +1,6 @@
-"""What libraries read from the environment beside our own variables, which say all of it: left out, whoever set it.
+"""Environment variables that libraries would read, and that Relaybatch ignores: they are removed at the start.
 
-A shell, a container or a machine may hold them for other projects. Each would beat or complete `DATABASE_URL`,
+A shell, a container or a machine may set them for other projects. Each would override or extend `DATABASE_URL`,
 `REDIS_URL` or the settings, in some processes and not in others.
 """
 
@@ -16,7 +16,7 @@ IGNORED = re.compile(r"CELERY_.*|KOMBU_.*|PG[A-Z]+|PGCONNECT_TIMEOUT|SSLKEYLOGFI
 
 
 def remove_ignored_variables() -> None:
-    """Also for libraries in C, and for the processes that this one starts."""
+    """Remove them from this process, for libraries in C too, and so from the processes that it starts."""
     for name in [name for name in os.environ if IGNORED.fullmatch(name)]:
         del os.environ[name]
     os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"

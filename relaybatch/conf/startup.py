@@ -1,4 +1,4 @@
-"""How a process ends that must not start: with one line on stderr that says what to set right, and no traceback."""
+"""Exit with one line on stderr, and no traceback, when the configuration is invalid."""
 
 from __future__ import annotations
 
@@ -13,15 +13,18 @@ from relaybatch.output import write_line
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-# Other codes of a web process would make gunicorn start it again and again (gunicorn.arbiter's APP_LOAD_ERROR).
+# gunicorn.arbiter's exit code for it. With any other code of a worker, gunicorn restarts the worker again and again.
 APP_LOAD_ERROR = 4
 
 
 @contextlib.contextmanager
 def exit_on_bad_config(*, exit_code: int = 1) -> Iterator[None]:
-    """A wrong variable within ends the process; it passes by `except Exception`, as of Celery's own start."""
+    """Exit when the block raises ImproperlyConfigured.
+
+    SystemExit passes through the `except Exception` of Celery's own start.
+    """
     try:
         yield
     except ImproperlyConfigured as error:
-        write_line(sys.stderr, " ".join(str(error).split()))  # before any logging
+        write_line(sys.stderr, " ".join(str(error).split()))  # logging is not configured yet
         raise SystemExit(exit_code) from None

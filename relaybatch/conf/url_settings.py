@@ -1,4 +1,4 @@
-"""Readers of variables that are addresses: refused by their form here, before a library meets them at work."""
+"""Readers of environment variables that are URLs or host names. Malformed ones are rejected at the start."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from relaybatch.conf import env
 
 EXPECTED_REDIS = "redis://host:port/number, rediss://host:port/number or unix:///path?db=number"
 EXPECTED_ORIGIN = "an origin, http://host or https://host, with a port at most"
-# Stores of one process alone (`memory:`) are no store of a deployment.
+# `memory:` is missing: a store of one process is none for a deployment.
 OBJECT_STORE_SCHEMES = frozenset({"s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss", "http", "https"})
 EXPECTED_PAYLOAD_URL = "postgres:, file:///folder, or an object store such as s3://bucket/prefix"
 
 
 def redis_url(name: str) -> str:
-    """Required, and one that the client takes with all its options."""
+    """Return a required URL that the Redis client accepts with all its options."""
     url = env.secret(name)
     parts = _split_url(url)
     if parts is None or not _is_redis(parts) or not _is_accepted_by_client(url):
@@ -29,14 +29,14 @@ def redis_url(name: str) -> str:
 
 
 def broker_url(redis_url: str) -> str:
-    """The same Redis in the words of Celery's transport, which has others for a unix socket."""
+    """Return the URL of the same Redis for Celery's transport, which has another form for a unix socket."""
     if not redis_url.startswith("unix://"):
         return redis_url
     return redis_url.replace("unix://", "redis+socket://", 1).replace("?db=", "?virtual_host=", 1)
 
 
 def origin(name: str) -> str:
-    """Without a slash at its end; empty when unset."""
+    """Return an origin without a trailing slash, empty when unset."""
     url = env.text(name)
     if url and not _is_origin(url):
         raise env.invalid_variable(name, EXPECTED_ORIGIN)
@@ -51,7 +51,7 @@ def origins(name: str) -> list[str]:
 
 
 def host_names(name: str) -> list[str]:
-    """As a `Host` header says them: an IPv6 address in brackets."""
+    """Return host names as a `Host` header has them: an IPv6 address in brackets."""
     return [f"[{host}]" if _is_ipv6(host) else host for host in env.comma_separated(name)]
 
 
@@ -63,7 +63,7 @@ def payload_url(name: str) -> str:
 
 
 def folder_from_url(url: str) -> Path | None:
-    """The folder that a `file:` URL names, which is absolute and of this machine; None for any other URL."""
+    """Return the folder of a `file:` URL, which must be absolute and on this machine; None for any other URL."""
     parts = _split_url(url)
     if parts is None or parts.scheme != "file" or parts.query or parts.fragment:
         return None
@@ -77,7 +77,7 @@ def _is_redis(parts: SplitResult) -> bool:
         return (
             not parts.hostname and len(parts.path) > 1 and re.fullmatch(r"(db=\d+)?", parts.query) is not None
         )
-    # Of a number in both places, the client would take one and Celery the other.
+    # With a number in both places, the client would use one and Celery the other.
     return (
         parts.scheme in ("redis", "rediss")
         and bool(parts.hostname)
@@ -87,12 +87,12 @@ def _is_redis(parts: SplitResult) -> bool:
 
 
 def _is_database_number(path: str) -> bool:
-    """A database's, or none: the client would take a word for database 0, and Celery for an error."""
+    """Whether the path is a database number or empty. The client takes a word for database 0, Celery for an error."""
     return re.fullmatch(r"/?\d*", path, re.ASCII) is not None
 
 
 def _is_accepted_by_client(url: str) -> bool:
-    """Nothing is connected here: the connection is made as an object only."""
+    """Whether the Redis client can create its connection object from the URL. Nothing is connected."""
     try:
         ConnectionPool.from_url(url).make_connection()
     except (TypeError, ValueError, RedisError):
@@ -125,7 +125,7 @@ def _is_payload_store(url: str) -> bool:
 
 
 def _split_url(url: str) -> SplitResult | None:
-    """None where a part has no form at all, a port of letters among them, or there are blanks in it."""
+    """Return None if a part is malformed (as a port of letters), or if there is white space in the URL."""
     try:
         parts = urlsplit(url)
         _ = parts.port

@@ -1,7 +1,8 @@
-"""Connections to PostgreSQL that no thread of this process uses at the moment; the next one that asks takes them.
+"""The pool of idle PostgreSQL connections of this process, which all of its threads share.
 
-So a process has as many as its threads use at once, and processes share a server that has fewer than all of their
-threads want: nobody waits for long for what another only keeps. relaybatch/db/postgresql/base.py takes and puts.
+A process has as many connections as its threads use at the same time, and several processes can share a server that
+allows fewer than all their threads want. relaybatch/db/postgresql/base.py acquires and releases. Why:
+docs/adr/0009-shared-connections.md.
 """
 
 from __future__ import annotations
@@ -19,19 +20,20 @@ if TYPE_CHECKING:
 
     Raw = psycopg.Connection[Any]
 
-# Long enough that a process at work connects hardly ever, and soon given back to the server by one that rests.
+# Long enough that a busy process hardly ever connects anew; an idle process soon gives them back to the server.
 MAX_IDLE_SECONDS = 1.0
 POLL_INTERVAL_SECONDS = 0.25
-# A server without room: whoever meets that goes on with half of what it has for a while, so that others find some.
+# After "too many connections", a process keeps only half of its connections for so long, so that others get some.
 SERVER_FULL_SECONDS = 5.0
-# Who has all that it wants never meets it, and leaves one to others now and then, for longer than they pause.
+# A process that has all it needs never gets that error. So a connection this old is closed, and not replaced for
+# YIELD_SECONDS, which is longer than the others wait between their tries.
 MAX_AGE_SECONDS = 15.0
 YIELD_SECONDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """`checked`: it need not be asked whether it still works."""
+    """`is_checked`: it was used lately, so no health check is needed."""
 
     raw: Raw
     database: str
@@ -40,9 +42,9 @@ class IdleConnection:
 
 
 class ConnectionPool:
-    """Last in, first out, so that what is not needed becomes idle, and is closed after MAX_IDLE_SECONDS.
+    """Last in, first out, so that connections which are not needed stay idle and are closed after MAX_IDLE_SECONDS.
 
-    `waiting`: how many threads wait for one.
+    `waiting`: how many threads wait for a connection.
     """
 
     def __init__(self) -> None:
@@ -59,7 +61,7 @@ class ConnectionPool:
             self._opened_at[raw] = time.monotonic()
 
     def record_server_full(self) -> None:
-        """The server has no room."""
+        """The server rejected a connection since it has too many: use fewer for a while."""
         with self._changed:
             self._limit_open(self._count_open() // 2, seconds=SERVER_FULL_SECONDS)
 
@@ -68,7 +70,7 @@ class ConnectionPool:
             return time.monotonic() >= self._max_open_until or self._count_open() < self._max_open
 
     def release(self, raw: Raw, *, database: str, is_checked: bool) -> None:
-        """Closes it when this process has more than it should."""
+        """Put a connection into the pool, or close it if this process has more than it should."""
         with self._changed:
             keep = not self._must_close(raw)
             if keep:
@@ -82,13 +84,13 @@ class ConnectionPool:
 
     def acquire(self, *, database: str) -> IdleConnection | None:
         with self._changed:
-            for place, spare in reversed(list(enumerate(self._idle))):
-                if spare.database == database:
-                    return self._idle.pop(place)
+            for index, idle in reversed(list(enumerate(self._idle))):
+                if idle.database == database:
+                    return self._idle.pop(index)
             return None
 
     def wait_for_idle(self, *, seconds: float) -> None:
-        """Until there is one, or the time is over."""
+        """Wait until a connection is idle, at most `seconds`."""
         with self._changed:
             self.waiting += 1
             self._changed.wait_for(lambda: bool(self._idle), timeout=seconds)
@@ -114,9 +116,9 @@ class ConnectionPool:
         return is_old
 
     def _ensure_cleanup_thread(self) -> None:
-        """Starts the thread with the first one (so, after a fork); it lasts as long as the process."""
+        """Start the thread that closes idle connections. At the first release, so after a fork."""
         if self._thread is None or not self._thread.is_alive():
-            self._thread = threading.Thread(target=self._run, name="spare connections", daemon=True)
+            self._thread = threading.Thread(target=self._run, name="connection pool", daemon=True)
             self._thread.start()
 
     def _run(self) -> None:
@@ -128,19 +130,19 @@ class ConnectionPool:
 
     def _close_before(self, moment: float) -> None:
         with self._changed:
-            closing = [spare for spare in self._idle if spare.idle_since < moment]
-            self._idle = [spare for spare in self._idle if spare.idle_since >= moment]
-        for spare in closing:
-            spare.raw.close()
+            closing = [idle for idle in self._idle if idle.idle_since < moment]
+            self._idle = [idle for idle in self._idle if idle.idle_since >= moment]
+        for idle in closing:
+            idle.raw.close()
 
 
 POOL = ConnectionPool()
 
 
 def release_connection() -> None:
-    """For a thread that will not ask the database for a while: another one may use its connection meanwhile.
+    """Release this thread's connection to the pool, before it waits for something else than the database.
 
-    Safe to call at any moment: within a transaction it changes nothing, and the next statement connects again.
+    Safe to call at any time: within a transaction it does nothing, and the next statement acquires a connection again.
     """
     for connection in connections.all(initialized_only=True):
-        connection.lend()  # type: ignore[attr-defined]
+        connection.release_to_pool()  # type: ignore[attr-defined]

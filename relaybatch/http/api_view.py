@@ -1,4 +1,4 @@
-"""What every view of the API shares."""
+"""The base class of every API view."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-# A wrong method is told to anybody, before any credential is asked for; OPTIONS is one of them. This is no docstring:
-# the schema would show it for each view that has none.
+# A method that the route does not serve is a 405 for everybody, before any credential is checked; OPTIONS too. This is
+# no docstring: the OpenAPI document would show it for each view that has none.
 class MethodCheckBeforeAuth(APIView):
     http_method_names = ["get", "post", "delete", "head"]
 

@@ -1,7 +1,7 @@
-"""What the service needs under an ASGI server that Django leaves open: flat memory both ways, and no connection left.
+"""Limits for the service under an ASGI server: bounded memory for bodies and streams, no leaked database connections.
 
-Django takes in the whole body before the request begins, makes the whole of a synchronous stream before its first part
-goes out, and gives each request a thread of its own.
+Django reads the whole body before the request begins, builds the whole of a synchronous stream before it sends the
+first part, and gives each request a thread of its own.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections
 
-from relaybatch.http.request_body import DRAIN_SECONDS, max_sent_bytes
+from relaybatch.http.body_limits import max_sent_bytes
+from relaybatch.http.request_body import DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
@@ -28,25 +29,26 @@ if TYPE_CHECKING:
 
 
 def with_body_limit(application: Application) -> Application:
-    """Django's application, which sees bounded bodies and leaves no connection behind."""
+    """Wrap Django's application: request bodies are limited, and database connections are closed at the end."""
 
-    async def bounded(scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def limited(scope: dict[str, Any], receive: Receive, send: Send) -> None:
         body = BoundedBody(receive, limit_bytes=max_sent_bytes())
-        async with ThreadSensitiveContext():  # Django's own gives way to it
+        async with ThreadSensitiveContext():  # takes precedence over Django's own
             try:
                 await application(scope, body, send)
             finally:
-                # The thread ends here; Django forgets the connections of streams that break off.
+                # The thread ends here. Django leaves the connections of aborted streams open.
                 await sync_to_async(close_old_connections)()
 
-    return bounded
+    return limited
 
 
 class BoundedBody:
-    """A request's `receive`: one byte more than the limit tells the application that the body is too large.
+    """A request's `receive` that passes on at most one byte more than the limit.
 
-    What follows is dropped before the application goes on, as much as the limit again, so that a client which sends
-    all before it reads sees the refusal. Of a client that sends still more nothing is taken: its server hangs up.
+    That byte tells the application that the body is too large. Then as much as the limit again is read and discarded
+    before the application continues, so that a client which sends everything before it reads sees the error. If a
+    client sends even more, the server closes the connection.
     """
 
     def __init__(self, receive: Receive, *, limit_bytes: int, drain_seconds: float = DRAIN_SECONDS) -> None:
@@ -58,7 +60,7 @@ class BoundedBody:
 
     async def __call__(self) -> Message:
         if self._is_abandoned:
-            # Django asks whether the client has left, and gives that up with its answer.
+            # Django listens for a disconnect here, and cancels that once it has a response.
             await asyncio.Event().wait()
         message = await self._receive()
         body = message.get("body", b"")
@@ -71,7 +73,7 @@ class BoundedBody:
         return leaving or last
 
     async def _drain(self) -> Message | None:
-        """The client's leaving, if it does so meanwhile."""
+        """Discard the rest of the body. Returns the disconnect message if the client disconnects meanwhile."""
         drained_bytes = 0
         self._is_abandoned = True
         with contextlib.suppress(TimeoutError):
@@ -86,10 +88,10 @@ class BoundedBody:
 
 
 async def stream_parts(parts: Iterator[bytes], request: ASGIRequest) -> AsyncIterator[bytes]:
-    """Each part is made in the request's thread, when the server has taken the one before.
+    """Build each part in the request's thread, once the server has taken the part before it.
 
-    Django closes what the view gave it with the response, in that thread, also when the client has left. Of a stream
-    that breaks off it would leave the file of the request's body open.
+    Django closes the view's iterator with the response, in that thread, also after a disconnect. When a stream raises,
+    Django would leave the temporary file of the request's body open.
     """
     take = sync_to_async(_next_part)
     try:
@@ -101,5 +103,5 @@ async def stream_parts(parts: Iterator[bytes], request: ASGIRequest) -> AsyncIte
 
 
 def _next_part(parts: Iterator[bytes]) -> bytes | None:
-    """None at the end: StopIteration cannot leave a coroutine."""
+    """The next part, None at the end: a coroutine cannot raise StopIteration."""
     return next(parts, None)

@@ -1,4 +1,4 @@
-"""How the service speaks HTTP: JSON whatever the caller accepts, and errors in the envelope of their path."""
+"""DRF's content negotiation and error handling: always JSON, and errors in the envelope of the request's path."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _OTHER_TYPES: dict[int, ErrorType] = {403: "permission_error", 429: "rate_limit_
 
 
 class IgnoreAccept(BaseContentNegotiation):
-    """No 406: SDKs ask for `application/binary` where the answer is JSON lines."""
+    """Ignore the Accept header, so that there is no 406: SDKs ask for `application/binary` to get JSON lines."""
 
     def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser:  # noqa: ARG002
         return next(iter(parsers))
@@ -69,14 +69,12 @@ class IgnoreAccept(BaseContentNegotiation):
 
 
 class UnparsedJson(BaseParser):
-    """What every route takes, for the schema. No view asks for `request.data`: DRF would read a body of any size."""
+    """Declare JSON for the schema, and fail if a view uses `request.data`: DRF would read a body of any size."""
 
     media_type = "application/json"
 
     def parse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError(
-            "a body is read within a limit: http.request_body, credentials.session_authentication"
-        )
+        raise NotImplementedError("a body is read within a limit: see relaybatch.http.body_limits")
 
 
 class JsonRenderer(BaseRenderer):
@@ -100,7 +98,7 @@ class JsonRenderer(BaseRenderer):
 
 
 def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
-    """The error as the path's clients expect it: Anthropic's form under /v1/messages/, else OpenAI's."""
+    """Render the error in the path's envelope: Anthropic's under /v1/messages/, else OpenAI's."""
     status = error.http_status
     response = HttpResponse(
         json.encode(_envelope(request, error)), status=status, content_type="application/json"
@@ -130,7 +128,7 @@ def _envelope(request: HttpRequest, error: errors.ApiError) -> ErrorResponse | M
 
 
 def exception_handler(exception: Exception, context: Mapping[str, Any]) -> HttpResponse:
-    """DRF's hook: every exception of a view becomes an answer here, the unexpected ones a 500."""
+    """DRF's hook: turn every exception of a view into a response. Unexpected ones are logged and become a 500."""
     request = context["request"]
     return error_response(request, _to_api_error(exception, request))
 
@@ -145,7 +143,7 @@ def _to_api_error(exception: Exception, request: HttpRequest) -> errors.ApiError
 
 
 def unexpected_error(exception: BaseException | None) -> errors.ApiError:
-    """What a caller is told of an error that no decision of ours stands behind."""
+    """The API error for an unexpected exception: 503 while the database is unavailable, else 500."""
     if isinstance(exception, OperationalError | InterfaceError | InternalError):
         return errors.Unavailable(
             "The database does not answer; try again soon.", code="database_unavailable"
@@ -180,4 +178,4 @@ def route_not_found() -> errors.NotFound:
 
 
 def _log_unexpected(exception: BaseException, request: HttpRequest) -> None:
-    logger.error("unexpected in %s: %s", request.method, log_format.describe_exception(exception))
+    logger.error("unexpected exception in a view", exc_info=exception, extra={"method": request.method})

@@ -1,4 +1,4 @@
-"""What Django itself answers with: errors outside of any view, and paths that nobody serves."""
+"""Django's error handlers: errors outside of any API view, and paths that no route serves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from relaybatch.http.error_responses import error_response, route_not_found, une
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-# Pages for people; everything else is for programs, and JSON.
+# HTML pages; every other path answers in JSON.
 HTML_PREFIXES = ("/admin/", "/static/")
 PAGE = """<!doctype html>
 <html lang="en"><head><title>Unavailable (503)</title></head><body><h1>Unavailable (503)</h1><p>{}</p></body></html>
@@ -24,7 +24,7 @@ PAGE = """<!doctype html>
 
 @csrf_exempt
 def unknown_route(request: HttpRequest) -> HttpResponse:
-    """Unknown paths need no credential: the answer tells nothing."""
+    """404 for every path without a route. No credential is needed, since the response reveals nothing."""
     return error_response(request, route_not_found())
 
 
@@ -50,7 +50,7 @@ def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """Django calls it while it handles the error."""
+    """500, or 503 while the database is unavailable. Django calls it inside its `except` block."""
     error = unexpected_error(sys.exception())
     if not request.path_info.startswith(HTML_PREFIXES):
         return error_response(request, error)

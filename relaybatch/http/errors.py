@@ -1,6 +1,6 @@
-"""The errors that a caller can see: one root, a leaf for each decision that a caller can take.
+"""Errors of the API: one root class, and a subclass for each decision that a caller can take.
 
-Each has a stable public `code` and an HTTP status; `param` names the field at fault, as `requests[3].model`.
+Each has a stable public `code` and an HTTP status. `param` names the invalid field, as `requests[3].model`.
 A message never holds a prompt, an answer, a credential or a secret.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class ApiError(Exception):
-    """Root of all errors that become an HTTP answer."""
+    """Base class of all errors that become an HTTP response."""
 
     http_status = 500
     code = "internal_error"
@@ -66,7 +66,7 @@ class TooManyRequests(ApiError):  # noqa: N818
 
 
 class Unavailable(ApiError):  # noqa: N818
-    """Our own trouble, which passes: the caller may come back after `retry_after_seconds` (at most 60)."""
+    """A temporary failure of ours: the caller may retry after `retry_after_seconds` (at most 60)."""
 
     http_status = 503
     code = "unavailable"

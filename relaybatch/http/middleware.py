@@ -1,4 +1,4 @@
-"""Around every request: its id, one log line, the optional slash, and the rest of a body that was refused."""
+"""Middleware of every request: request id, access log, optional trailing slash, draining of rejected bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from django.http import StreamingHttpResponse
 from relaybatch import log_format
 from relaybatch.db.connection import release_connection
 from relaybatch.http.asgi_limits import stream_parts
-from relaybatch.http.request_body import DRAIN_SECONDS, RequestBody, max_body_bytes
+from relaybatch.http.body_limits import max_body_bytes
+from relaybatch.http.request_body import DRAIN_SECONDS, RequestBody
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
@@ -26,11 +27,13 @@ if TYPE_CHECKING:
 
 access = logging.getLogger("relaybatch.access")
 
-# The admin's own pages and redirects insist on their slash.
+# The admin's pages and redirects need their trailing slash.
 SLASH_REQUIRED_PREFIXES = ("/admin", "/static")
 
 
 def request_id(get_response: Handler) -> Handler:
+    """Give each request an id: in the response's headers and in every log line written while it is served."""
+
     def with_request_id(request: HttpRequest) -> HttpResponseBase:
         identifier = f"req_{uuid7().hex}"
         token = log_format.request_id.set(identifier)
@@ -52,16 +55,20 @@ def request_id(get_response: Handler) -> Handler:
 
 
 def _log_access(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
-    """No query string, header or body: those may hold what is nobody's business."""
-    access.info(
-        "%s %s %d in %.0f ms", request.method, quote(request.path), response.status_code, milliseconds
-    )
+    """Write the access line. Query string, headers and body are left out: they may hold secrets or prompts."""
+    fields = {
+        "method": request.method,
+        "path": quote(request.path),
+        "status": response.status_code,
+        "ms": round(milliseconds),
+    }
+    access.info("request served", extra=fields)
 
 
 def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
-    """A streamed body is made after the middleware has returned; its log lines carry the id as well.
+    """Yield the parts of a streamed body, which is built after the middleware has returned, under the request's id.
 
-    A client that reads slowly holds no connection to the database meanwhile.
+    The database connection is released between parts, so that a slow client does not hold one.
     """
     log_format.request_id.set(identifier)
     try:
@@ -72,8 +79,8 @@ def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator
         log_format.request_id.set("")
 
 
-def drop_refused_body(get_response: Handler) -> Handler:
-    """A client that is still sending when its refusal is ready would see a broken pipe, not the refusal."""
+def drain_rejected_body(get_response: Handler) -> Handler:
+    """Read the rest of the body after an error. A client that is still sending would see a broken pipe otherwise."""
 
     def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
@@ -85,7 +92,7 @@ def drop_refused_body(get_response: Handler) -> Handler:
 
 
 def optional_slash(get_response: Handler) -> Handler:
-    """`/v1/batches/` is `/v1/batches`, on every route but the admin's."""
+    """Serve `/v1/batches/` as `/v1/batches`, on every route but the admin's and static files."""
 
     def without_slash(request: HttpRequest) -> HttpResponseBase:
         if request.path_info.endswith("/") and not request.path_info.startswith(SLASH_REQUIRED_PREFIXES):

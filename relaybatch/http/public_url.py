@@ -1,4 +1,7 @@
-"""Absolute links to the service: a client sends its key along when it follows one."""
+"""The origin of absolute links to the service.
+
+It must be trusted: a client that follows a link sends its key along.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def public_origin(request: HttpRequest) -> str:
-    """PUBLIC_URL, else the request's own host. Raises InvalidRequest for a host that is none of ALLOWED_HOSTS."""
+    """Return PUBLIC_URL, else the request's own origin. Raises InvalidRequest for a host not in ALLOWED_HOSTS."""
     if settings.PUBLIC_URL:
         return settings.PUBLIC_URL
     try:

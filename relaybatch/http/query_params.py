@@ -1,4 +1,4 @@
-"""Query parameters, read strictly: what is unknown, doubled or malformed is a 400 that names it."""
+"""Parse query parameters strictly: an unknown, repeated or malformed one is a 400 that names it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DURATION = re.compile(r"([0-9]{1,9})([smhdw])", re.ASCII)
 DURATION_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-# A `+` that was not percent-encoded arrives as a blank.
+# A `+` that was not percent-encoded arrives as a space.
 TIME = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)[Tt ](?P<time>\d\d:\d\d:\d\d(?:\.\d{1,9})?)(?:[Zz]|(?P<sign>[+ -])(?P<offset>\d\d:\d\d))",
     re.ASCII,
@@ -29,9 +29,10 @@ Value = TypeVar("Value")
 
 
 class QueryParams:
-    """A request's query. Readers give None or an empty tuple for what is absent, and raise `InvalidRequest`.
+    """A request's query parameters, by name and type.
 
-    `known` None: other parameters are ignored, as SDKs may add some of their own.
+    An absent parameter is None, an empty tuple or the default. Raises InvalidRequest for a malformed one, and for one
+    that is not in `known`. `known=None` ignores unknown ones, since SDKs may add some of their own.
     """
 
     def __init__(self, request: HttpRequest, *, known: Collection[str] | None) -> None:
@@ -46,25 +47,23 @@ class QueryParams:
             )
 
     def values(self, name: str) -> tuple[str, ...]:
-        """A list, split at commas; a word in double quotes may hold commas. An empty word stands for itself."""
+        """All values, split at commas. A value in double quotes may contain commas; an empty one is a value too."""
         given = self._query.getlist(name)
         return tuple(
-            word
-            for value in given
-            for word in _parse(name, value, parser=_parse_list, expected=EXPECTED_LIST)
+            value for raw in given for value in _parse(name, raw, parser=_parse_list, expected=EXPECTED_LIST)
         )
 
     def choices(self, name: str, *, among: Collection[str]) -> tuple[str, ...]:
         values = self.values(name)
-        if any(word not in among for word in values):
+        if any(value not in among for value in values):
             raise invalid_param(name, f"one or more of {', '.join(among)}")
         return values
 
     def numbers(self, name: str, *, maximum: int) -> tuple[int, ...]:
         expected = f"whole numbers from 0 to {maximum}"
         return tuple(
-            _parse_number(name, word, minimum=0, maximum=maximum, expected=expected)
-            for word in self.values(name)
+            _parse_number(name, raw, minimum=0, maximum=maximum, expected=expected)
+            for raw in self.values(name)
         )
 
     def number(self, name: str, *, default: int, minimum: int, maximum: int) -> int:
@@ -117,7 +116,7 @@ def _query(request: HttpRequest) -> QueryDict:
 
 
 def _parse_number(name: str, raw: str, *, minimum: int, maximum: int, expected: str) -> int:
-    # isdecimal alone would take the digits of other scripts, int alone signs, blanks and underscores.
+    # isdecimal alone accepts the digits of other scripts, int alone accepts signs, spaces and underscores.
     if not (raw.isascii() and raw.isdecimal() and len(raw) <= len(str(maximum))):
         raise invalid_param(name, expected)
     value = int(raw)

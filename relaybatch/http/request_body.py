@@ -1,6 +1,7 @@
-"""A request's body, read from the server's stream with a limit on the bytes that it decodes to.
+"""Read a request's body from the server's stream, up to a limit on its decoded size, plain or gzip.
 
-Django's own reading keeps a second copy, knows no compression, and answers in HTML.
+Django's own reading keeps a second copy, knows no compression, and answers errors in HTML. The limits of all routes
+are in relaybatch.http.body_limits.
 """
 
 from __future__ import annotations
@@ -10,9 +11,8 @@ import time
 import zlib
 from typing import TYPE_CHECKING
 
-from django.conf import settings
-
 from relaybatch.db.connection import release_connection
+from relaybatch.http.body_limits import max_compressed_bytes
 from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired
 
 if TYPE_CHECKING:
@@ -21,33 +21,23 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 CHUNK_BYTES = 1 << 18
-# A list of 50,000 items by `idx`, or by ids of 150 bytes.
-MAX_SELECTION_BYTES = 8_388_608
-# For the rest of a body that was refused.
+# How long the rest of a rejected body is read.
 DRAIN_SECONDS = 10
-# Of one gzip body. Tools that make many put 64 KiB in each; each takes a step of ours, however little it holds.
+# In one gzip body. Tools that write many members put 64 KiB in each. Each member takes a pass of the loop in Python,
+# however little it holds.
 MAX_GZIP_MEMBERS = 10_000
-_META_KEY = "relaybatch.incoming"
-
-
-def max_body_bytes() -> int:
-    """Of all routes, decoded."""
-    return max(
-        settings.RELAY_MAX_REQUEST_BYTES, settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES, MAX_SELECTION_BYTES
-    )
-
-
-def max_sent_bytes() -> int:
-    """Of all routes, as it travels: whatever is larger is refused by each of them."""
-    return _max_compressed_bytes(max_body_bytes())
+_META_KEY = "relaybatch.request_body"
 
 
 class RequestBody:
-    """What is left of one request's body on its connection. There is one for each request."""
+    """The part of a request's body that was not read yet. `of` gives the one object of a request.
+
+    `declared_bytes`: the Content-Length, None without one. `is_chunked`: sent with Transfer-Encoding: chunked.
+    """
 
     def __init__(self, request: HttpRequest) -> None:
-        """Under ASGI, Django has taken the body in already, and the request is its stream."""
         environ = request.META
+        # Under ASGI, Django has read the body already, and the request itself is the stream.
         self._stream = environ.get("wsgi.input", request)
         self._socket = environ.get("gunicorn.socket")
         length = str(environ.get("CONTENT_LENGTH") or "")
@@ -65,13 +55,13 @@ class RequestBody:
 
     @property
     def is_readable(self) -> bool:
-        """Whether the end of the body can be told: by its length, or by the server."""
+        """Whether the end of the body is known: by its length, or because the server ends the stream there."""
         return self._remaining_bytes is not None or self._is_terminated
 
     def chunks(self) -> Iterator[bytes]:
-        """The rest of the body. Raises InvalidRequest when the client went away in the middle.
+        """Yield the rest of the body. Raises InvalidRequest when the client disconnects before the end.
 
-        A client that sends slowly holds no connection to the database meanwhile.
+        The thread's database connection is released first, so that a slow client does not hold one.
         """
         release_connection()
         while chunk := self._read_chunk():
@@ -83,7 +73,7 @@ class RequestBody:
             return b""
         try:
             chunk: bytes = self._stream.read(size)
-        except Exception as error:  # each server has its own classes for a body that breaks off
+        except Exception as error:  # each server has its own exception types for a body that ends early
             raise _incomplete_body() from error
         if self._remaining_bytes is not None:
             if not chunk:
@@ -92,7 +82,7 @@ class RequestBody:
         return chunk
 
     def drain(self, *, limit_bytes: int, seconds: float) -> None:
-        """Reads and forgets the rest, up to a limit; what is left then is the server's, which hangs up."""
+        """Read and discard the rest, for at most `limit_bytes` and `seconds`. The server closes what is left then."""
         release_connection()
         deadline = time.monotonic() + seconds
         before = self._socket.gettimeout() if self._socket else None
@@ -112,7 +102,10 @@ class RequestBody:
 
 
 def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiError]) -> memoryview:
-    """The whole body, decoded, in one piece. Raises `too_large` as soon as it is over the limit."""
+    """Read the whole decoded body. Raises `too_large` as soon as it exceeds the limit.
+
+    Also raises InvalidRequest (incomplete, invalid gzip, unknown encoding) and LengthRequired.
+    """
     request_body = RequestBody.of(request)
     if request_body.is_chunked and not request_body.is_readable:
         raise LengthRequired("This server takes no chunked bodies: send a Content-Length.")
@@ -120,20 +113,20 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
     if not compressed and (request_body.declared_bytes or 0) > limit_bytes:
         raise body_too_large(too_large, limit_bytes=limit_bytes)
     chunks = request_body.chunks()
-    # Pages of its own: they are taken as they are filled, and go back to the system with the last view of them,
-    # where the allocator would keep some 30 MB for each thread that ever served a large body.
+    # An anonymous mapping: its pages are allocated as they are filled and returned to the system with the last view.
+    # The allocator would keep some 30 MB for each thread that ever served a large body.
     buffer = mmap.mmap(-1, limit_bytes)
     try:
         decoded = _gunzip(chunks, limit_bytes=limit_bytes) if compressed else chunks
         size = _fill(buffer, decoded, too_large=too_large)
     except BaseException:
-        buffer.close()  # now, not when the error's frames are collected
+        buffer.close()  # now, not when the exception's frames are collected
         raise
     return memoryview(buffer)[:size]
 
 
 def _fill(buffer: mmap.mmap, chunks: Iterator[bytes], *, too_large: type[ApiError]) -> int:
-    """How many bytes there are."""
+    """Copy the chunks into the buffer and return how many bytes there are."""
     size = 0
     for chunk in chunks:
         if size + len(chunk) > len(buffer):
@@ -156,17 +149,12 @@ def _is_gzip(encoding: str) -> bool:
     raise InvalidRequest("Content-Encoding must be gzip or identity.", param="Content-Encoding")
 
 
-def _max_compressed_bytes(limit_bytes: int) -> int:
-    """What cannot be compressed grows a little."""
-    return limit_bytes + limit_bytes // 64 + (1 << 16)
-
-
 def _gunzip(chunks: Iterator[bytes], *, limit_bytes: int) -> Iterator[bytes]:
-    """Decoded pieces of bounded size; several members are one body.
+    """Yield decoded chunks of at most CHUNK_BYTES. Several gzip members are one body.
 
-    Compressed bytes are bounded too: an endless row of empty members decodes to nothing.
+    The compressed size is limited too, since any number of empty members decodes to nothing.
     """
-    remaining_bytes, members = _max_compressed_bytes(limit_bytes), 0
+    remaining_bytes, members = max_compressed_bytes(limit_bytes), 0
     decoder = zlib.decompressobj(wbits=31)
     is_at_member_start = True
     try:
@@ -190,7 +178,7 @@ def _gunzip(chunks: Iterator[bytes], *, limit_bytes: int) -> Iterator[bytes]:
 
 
 def _decompress_member(decoder: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
-    """What the piece adds to the member that the decoder is in, STEP_BYTES at a time."""
+    """Yield what the chunk adds to the current gzip member, at most CHUNK_BYTES at a time."""
     decoded = decoder.decompress(chunk, CHUNK_BYTES)
     while decoded:
         yield decoded

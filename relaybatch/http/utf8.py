@@ -1,4 +1,4 @@
-"""Whether bytes are UTF-8, told without making a string of them all."""
+"""Validate UTF-8 in chunks, without one string of the whole text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ Text: TypeAlias = bytes | bytearray | memoryview
 
 
 def invalid_utf8_at(text: Text) -> int | None:
-    """The first byte that is not UTF-8; None where all are. One string of a text with emoji is four times its size."""
+    """Offset of the first byte that is not UTF-8, None if all are.
+
+    In chunks, since one string of a text with emoji takes four times its size.
+    """
     decoder = codecs.getincrementaldecoder("utf-8")("strict")
     view = memoryview(text)
     for start in range(0, len(view), CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""Everything on one machine: private servers, the demo upstream and `make run`.
+"""`make run`: a demo deployment on one machine, with its own PostgreSQL and Redis (`servers/`) and upstream (`demo/`).
 
-Only `prepare_database`, a program of its own, imports Django.
+Only `demo.prepare_database`, which runs as a process of its own, imports Django.
 """

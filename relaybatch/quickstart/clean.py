@@ -1,6 +1,6 @@
-"""`python -m relaybatch.quickstart.clean HOME`: remove a demo's data, wherever it had to be kept.
+"""`python -m relaybatch.quickstart.clean HOME`: delete a demo's data, also what had to be stored outside HOME.
 
-Only what a demo makes: HOME may have been mistyped, or hold other things as well.
+Only files that a demo creates are deleted: HOME may be mistyped, or contain other files as well.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.servers import forget_home, locked_home
+from relaybatch.quickstart.servers.private_servers import delete_home_data, locked_home
 
 FOLDERS = ("logs", "payloads", "postgres")
 FILES = ("catalog.json", "postgres.password", "redis.conf", "redis.pid", "secrets.json", "lock")
@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(f"{home} is no demo's home, nothing was removed: set RELAYBATCH_HOME to one")
     try:
         with locked_home(home):
-            forget_home(home)
+            delete_home_data(home)
             _remove(home)
     except QuickstartError as problem:
         sys.exit(str(problem))
@@ -32,7 +32,7 @@ def _remove(home: Path) -> None:
         shutil.rmtree(home / name, ignore_errors=True)
     for name in FILES:
         (home / name).unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # something else is in it
+    with contextlib.suppress(OSError):  # it contains other files
         home.rmdir()
 
 

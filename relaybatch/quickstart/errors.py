@@ -1,5 +1,5 @@
-"""The one error of the quickstart."""
+"""The error of the quickstart."""
 
 
 class QuickstartError(Exception):
-    """Something the person at the keyboard can mend; the text is one line that says what and how."""
+    """An error that the user can fix; its text is one line that says what is wrong and how to fix it."""

@@ -1,4 +1,4 @@
-"""The processes of a deployment, from the one place that names them."""
+"""Parse the Procfile, which names the processes of a deployment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def commands(path: Path) -> dict[str, list[str]]:
-    """Name to command, in the file's order."""
+    """Return the command of each process by its name, in the order of the file."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     pairs = (line.partition(":") for line in lines if line and not line.startswith("#"))
     return {name.strip(): shlex.split(command) for name, _, command in pairs}

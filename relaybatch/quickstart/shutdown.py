@@ -1,4 +1,4 @@
-"""When to stop: a signal, or the end of the `make` that started us."""
+"""Detect when to stop: on a signal, or when the `make` that started this process ends."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Stopped(BaseException):
-    """Not an `Exception`: nothing on the way may take it for a failure."""
+    """Raised to stop the program. Not an `Exception`, so that no error handler catches it."""
 
 
 class Shutdown:
-    """The first signal asks for a clean stop, a second one for a quick one. Nothing is cut off in the middle.
+    """A request to stop: the first signal asks for a clean stop, the second one for a quick one.
 
-    `pause` and `check` raise `Stopped`; between them the program is never interrupted, so whatever was started is
-    known to whoever has to end it.
+    Only `sleep` and `raise_if_requested` raise `Stopped`. Between them the program is never interrupted, so that
+    everything it started is known to the code that stops it.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Shutdown:
             signal.signal(number, self._on_signal)
 
     def on_second_signal(self, action: Callable[[], None]) -> None:
-        """What the second signal does; it runs in the signal handler and must not wait."""
+        """Set what the second signal does. It runs in the signal handler and must not block."""
         self._second_signal_action = action
 
     def raise_if_requested(self) -> None:
@@ -59,7 +59,7 @@ class Shutdown:
 
 
 class MakeProcess:
-    """The `make` above us. A signal sent to it alone does not reach us, and it waits for us to end."""
+    """The parent process if it is `make`. A signal sent to `make` alone does not reach us, and `make` waits for us."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -70,14 +70,14 @@ class MakeProcess:
         return cls(os.getppid()) if "MAKELEVEL" in os.environ else None
 
     def is_ending(self) -> bool:
-        """It is gone, or it got an interrupt: then its handler is back at the default while it waits for us."""
+        """Whether it is gone, or got a SIGINT: then its handler is the default again while it waits for us."""
         if os.getppid() != self._pid:
             return True
         return self._caught_sigint and not _catches_sigint(self._pid)
 
 
 def _catches_sigint(pid: int) -> bool:
-    """From Linux' /proc; False where there is none, and the end of `make` is then all that is noticed."""
+    """Whether the process handles SIGINT, by Linux' /proc. False elsewhere: then only its end is noticed."""
     with contextlib.suppress(OSError, ValueError):
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
             if line.startswith("SigCgt:"):

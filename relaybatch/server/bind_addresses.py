@@ -1,21 +1,21 @@
-"""Where the web server listens: on IPv4 and IPv6, and on one of them where a machine has no other."""
+"""The web server's bind addresses: IPv4 and IPv6, or the one of them that the machine has."""
 
 from __future__ import annotations
 
 import socket
 
-ALL_INTERFACES = (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))  # noqa: S104 -- a server's own choice
+ALL_INTERFACES = (("0.0.0.0", socket.AF_INET), ("::", socket.AF_INET6))  # noqa: S104 -- a server listens on all interfaces
 LOOPBACK = (("127.0.0.1", socket.AF_INET), ("::1", socket.AF_INET6))
 
 
 def usable_binds(candidates: tuple[tuple[str, socket.AddressFamily], ...], *, port: int) -> list[str]:
-    """gunicorn's `bind` for those that this machine has; all of them when it has none, so that gunicorn says why."""
+    """gunicorn's `bind` for the usable addresses. All of them if none is usable, so that gunicorn reports why."""
     usable = [(host, family) for host, family in candidates if _can_bind(host, family)] or candidates
     return [f"[{host}]:{port}" if family == socket.AF_INET6 else f"{host}:{port}" for host, family in usable]
 
 
 def port_error(port: int) -> str:
-    """Why nobody could listen at this port of this machine now; empty when somebody could."""
+    """The reason why the port cannot be used on the loopback addresses now; empty if it can."""
     for host, family in LOOPBACK:
         if _can_bind(host, family):
             try:

@@ -1,7 +1,7 @@
-"""What the web server itself refuses, before Django sees it: JSON here as well, and nothing of the request in it.
+"""gunicorn's own responses and log lines: errors as JSON, nothing of the request repeated, timeouts for its sockets.
 
-gunicorn writes its refusals with `gunicorn.util.write_error`, as HTML that repeats the header at fault; there is no
-setting for another form.
+gunicorn answers requests that it rejects before Django sees them with `gunicorn.util.write_error`, as HTML that repeats
+the invalid header. There is no setting for another format.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A transfer coding that nobody knows is the client's mistake, not the server's.
+# gunicorn answers an unknown transfer coding with 501, but it is the client's error.
 STATUS_OVERRIDES = {501: (400, "Bad Request")}
-# A client that sends or takes nothing for so long gives its thread back.
+# A client that neither sends nor receives for so long is disconnected, which frees its thread.
 SOCKET_TIMEOUT_SECONDS = 30
 _INVALID_REQUEST = re.compile(r"Invalid request from ip=\S*(?=: )")
 
 
 class RedactRequest(logging.Filter):
-    """Its log lines repeat the header at fault, and the query string of a request that broke off."""
+    """Log filter: remove the invalid header, and the query string of a failed request, from gunicorn's lines."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if refused := _INVALID_REQUEST.match(str(record.msg)):
@@ -42,21 +42,22 @@ class RedactRequest(logging.Filter):
 
 
 def gunicorn_logging(django_logging: Mapping[str, Any]) -> dict[str, Any]:
-    """gunicorn's `logconfig_dict`: its lines by our handlers, in every process of it. Their level is its `loglevel`."""
-    ours = {"filters": ["nothing_of_the_request"], "propagate": True}
+    """gunicorn's `logconfig_dict`: use our handlers in all its processes. The level is gunicorn's `loglevel`."""
+    ours = {"filters": ["redact_request"], "propagate": True}
     return {
         **django_logging,
-        "filters": {"nothing_of_the_request": {"()": RedactRequest}},
+        "filters": {"redact_request": {"()": RedactRequest}},
         "loggers": {**django_logging["loggers"], "gunicorn.error": ours},
     }
 
 
 def use_json_errors() -> None:
+    """Make gunicorn answer the requests that it rejects itself in JSON."""
     util.write_error = _write_error
 
 
 def set_socket_timeouts(listeners: Iterable[Any]) -> None:
-    """Accepted sockets inherit the time-outs of the one that they were accepted on."""
+    """Set send and receive timeouts on the listening sockets; accepted connections inherit them."""
     seconds = struct.pack("ll", SOCKET_TIMEOUT_SECONDS, 0)
     for listener in listeners:
         listener.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, seconds)
@@ -72,9 +73,9 @@ def _write_error(sock: socket.socket, status_int: int, reason: str, mesg: str) -
         "code": "internal_error" if status >= 500 else "bad_request",
     }
     identifier = f"req_{uuid7().hex}"
-    # The path is not known here: Anthropic's form around OpenAI's fields, which both kinds of client can read.
+    # The path is unknown here: Anthropic's envelope around OpenAI's fields, which both kinds of clients can read.
     body = json.dumps({"type": "error", "error": error, "request_id": identifier}).encode()
-    logger.info("a request was refused by the web server: %d", status, extra={"request_id": identifier})
+    logger.info("request rejected by web server", extra={"request_id": identifier, "status": status})
     head = (
         f"HTTP/1.1 {status} {phrase}\r\nConnection: close\r\nContent-Type: application/json\r\n"
         f"Content-Length: {len(body)}\r\nrequest-id: {identifier}\r\nx-request-id: {identifier}\r\n\r\n"

@@ -1,4 +1,4 @@
-"""gunicorn's listening sockets on IPv6, beside those on IPv4."""
+"""gunicorn's listening sockets for IPv6, next to those for IPv4."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gunicorn import sock as gunicorn_sockets
 
 
 class IPv6OnlySocket(gunicorn_sockets.TCP6Socket):  # type: ignore[misc]
-    """Where both are bound, IPv6's takes IPv6 alone, whatever the machine's default is.
+    """A socket that accepts IPv6 only if the IPv4 address is bound too, whatever the system's default is.
 
-    The port would be in use otherwise. And IPv4's callers keep their addresses: as IPv6 writes them, gunicorn's
-    `forwarded_allow_ips` would not know a proxy.
+    The port would be in use otherwise. And the addresses of IPv4 clients stay as they are: gunicorn's
+    `forwarded_allow_ips` would not recognize a proxy's address in IPv6 notation.
     """
 
     def bind(self, sock: Any) -> None:

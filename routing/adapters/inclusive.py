@@ -1,6 +1,6 @@
 """Usage whose prompt count includes cache reads and writes: OpenAI's two forms, and other vendors' variants.
 
-docs/vendor-usage.md shows each vendor's form, with its page and the bill that it leads to.
+docs/vendors/vendor-usage.md shows each vendor's form, with its page and the bill that it leads to.
 """
 
 from __future__ import annotations

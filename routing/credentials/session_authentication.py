@@ -8,14 +8,13 @@ from django.http import UnreadablePostError
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
 
+from relaybatch.http.body_limits import MAX_SESSION_BODY_BYTES
 from relaybatch.http.errors import Forbidden, InvalidRequest, LengthRequired, TooLarge, Unauthenticated
 
 if TYPE_CHECKING:
     from django.contrib.auth.base_user import AbstractBaseUser
     from django.http import HttpRequest
     from rest_framework.request import Request
-
-MAX_BODY_BYTES = 10_000
 
 
 class SessionLoginAuthentication(SessionAuthentication):
@@ -45,8 +44,8 @@ def read_body(request: HttpRequest) -> bytes:
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         raise LengthRequired("send a Content-Length")
     length = request.headers.get("Content-Length", "")
-    if length.isdecimal() and int(length) > MAX_BODY_BYTES:
-        raise TooLarge(f"the body is larger than {MAX_BODY_BYTES} bytes")
+    if length.isdecimal() and int(length) > MAX_SESSION_BODY_BYTES:
+        raise TooLarge(f"the body is larger than {MAX_SESSION_BODY_BYTES} bytes")
     try:
         return request.body
     except UnreadablePostError as error:

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 
 class FailureCode(StrEnum):
-    """Every `error_code` of an item and `error_kind` of a usage event. docs/errors.md says what each means."""
+    """Every `error_code` of an item and `error_kind` of a usage event. docs/api/errors.md says what each means."""
 
     UPSTREAM_STATUS = "upstream_status"
     UPSTREAM_UNREACHABLE = "upstream_unreachable"

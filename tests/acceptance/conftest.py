@@ -35,6 +35,6 @@ def deployment(transactional_db: None, tmp_path: Path) -> Iterator[Deployment]:
 
 @pytest.fixture
 def web(transactional_db: None, tmp_path: Path) -> Iterator[Web]:
-    """Gone before the tables are emptied."""
+    """A web process that ends before the tables are truncated."""
     with web_process(tmp_path) as web:
         yield web

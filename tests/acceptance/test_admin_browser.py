@@ -1,4 +1,4 @@
-"""The admin in a real browser: somebody logs in and looks at batches, an item and usage."""
+"""The admin in a real browser: an operator logs in and opens batches, an item and usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture
 def artefacts(tmp_path: Path) -> Path:
-    """Where the screenshots stay: RELAYBATCH_ARTEFACTS, else the test's own folder."""
+    """Folder of the screenshots: RELAYBATCH_ARTEFACTS, else the test's own folder."""
     folder = Path(os.environ.get("RELAYBATCH_ARTEFACTS") or tmp_path / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -38,10 +38,10 @@ def test_an_operator_looks_at_batches_an_item_and_usage(tmp_path: Path, artefact
     User.objects.create_superuser(username="owner", password="a long password")
     with web_process(tmp_path) as web, browser(tmp_path) as chromium:
         log_in(chromium, web.origin)
-        for name, path, words in pages(world):
+        for name, path, text in pages(world):
             chromium.open(f"{web.origin}{path}")
             wait_until(chromium.is_filled, lambda: chromium.text("body"))
-            assert words.lower() in chromium.text("body").lower(), name  # styles may show capitals
+            assert text.lower() in chromium.text("body").lower(), name  # styles may show capitals
             assert chromium.console_errors() == [], name
             chromium.screenshot(artefacts / f"{name}.png")
         chromium.open(f"{web.origin}/admin/batches/batch/")
@@ -60,7 +60,7 @@ def log_in(chromium: Browser, origin: str) -> None:
 
 
 def pages(world: SimpleNamespace) -> list[tuple[str, str, str]]:
-    """`(name, path, words on it)`."""
+    """`(name, path, text on the page)`."""
     batch, item = world.ended_batch.id, world.items[0].id
     return [
         ("front", "/admin/", "Catalog"),

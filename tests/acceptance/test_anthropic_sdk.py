@@ -1,9 +1,10 @@
-"""Anthropic's SDK, unmodified: batches through a web process, workers and a sweeper, on the client's defaults."""
+"""Anthropic's unmodified SDK with default options: batches through a web process, workers and a sweeper."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +58,9 @@ def until_ended(batches: Any, batch: Any) -> Any:
 
 
 def calls(web: Web, part: str) -> int:
-    return sum("relaybatch.access" in line and part in line for line in web.log().splitlines())
+    lines = [json.loads(line) for line in web.log().splitlines()]
+    served = [line for line in lines if line.get("event") == "request served"]
+    return sum(part in f"{line['method']} {line['path']}" for line in served)
 
 
 @pytest.mark.parametrize("namespace", ["messages", "beta"])
@@ -167,28 +170,28 @@ def test_bad_submissions_raise_the_sdks_own_errors(client: anthropic.Anthropic, 
 
 
 @pytest.mark.parametrize("namespace", ["messages", "beta"])
-def test_a_create_whose_answers_are_cut_is_one_batch(
+def test_a_create_whose_responses_are_dropped_is_one_batch(
     web: Web, client: anthropic.Anthropic, namespace: str
 ) -> None:
-    """The SDK sends it again by itself, twice on its defaults."""
+    """The SDK repeats the request by itself, twice by default."""
     with CuttingProxy(web.port) as proxy:
-        cut = client.with_options(base_url=proxy.origin)
-        batches: Any = cut.messages.batches if namespace == "messages" else cut.beta.messages.batches
-        proxy.cut(2)
+        proxied = client.with_options(base_url=proxy.origin)
+        batches: Any = proxied.messages.batches if namespace == "messages" else proxied.beta.messages.batches
+        proxy.drop(2)
         batch = batches.create(requests=requests("good"))
-    assert proxy.cuts == 0
+    assert proxy.drops == 0
     assert [row.id.hex for row in Batch.objects.all()] == [batch.id.removeprefix("msgbatch_")]
     assert client.messages.batches.retrieve(batch.id).id == batch.id
 
 
 def test_two_creates_alike_are_two_batches(web: Web, client: anthropic.Anthropic) -> None:
-    """Also when the answer of each is cut."""
+    """Also when the response of each is dropped."""
     batches = client.messages.batches
     assert batches.create(requests=requests("good")).id != batches.create(requests=requests("good")).id
     with CuttingProxy(web.port) as proxy:
-        cut = client.with_options(base_url=proxy.origin)
-        proxy.cut(1)
-        third = cut.messages.batches.create(requests=requests("good")).id
-        proxy.cut(1)
-        assert cut.messages.batches.create(requests=requests("good")).id != third
+        proxied = client.with_options(base_url=proxy.origin)
+        proxy.drop(1)
+        third = proxied.messages.batches.create(requests=requests("good")).id
+        proxy.drop(1)
+        assert proxied.messages.batches.create(requests=requests("good")).id != third
     assert Batch.objects.count() == 4

@@ -1,4 +1,4 @@
-"""`make run` as a person meets it: the real command, its output, and what is left when it ends."""
+"""`make run` as a user sees it: the real command, its output, and what is left when it ends."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import psutil
 import pytest
 import requests
 
+from relaybatch.quickstart.servers.private_servers import delete_home_data
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import forget_home
 from relaybatch.server.bind_addresses import LOOPBACK, usable_binds
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 START_SECONDS = 120
 STOP_SECONDS = 15
-"""The promise is 5 s; a machine that runs other tests meanwhile may need more."""
+"""The promise is 5 s; a machine that runs other tests at the same time may need more."""
 ASCII = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
 OF_THIS_RUN = (
     "DATABASE_URL",
@@ -44,7 +44,7 @@ OF_THIS_RUN = (
 
 
 class MakeRun:
-    """A running `make run`, as its own process group, like a command of an interactive shell."""
+    """A running `make run` in a process group of its own, like a command of an interactive shell."""
 
     def __init__(self, home: Path, *, port: int | None = None, **environment: str) -> None:
         self.port = port or free_port()
@@ -137,7 +137,7 @@ def homes() -> Iterator[tuple[Path, Path]]:
     pair = (new_home(), new_home("relaybatch-青空-"))
     yield pair
     for home in pair:
-        forget_home(home)
+        delete_home_data(home)
         shutil.rmtree(home)
 
 
@@ -205,8 +205,8 @@ def assert_the_printed_line_submits_a_batch(run: MakeRun) -> None:
     line = re.search(r"^try +(curl .*)$", run.output, re.MULTILINE)
     assert line
     if shutil.which("curl"):
-        shown = subprocess.run(["sh", "-c", f"{line[1]} -s"], capture_output=True, text=True, check=True)
-        assert '"status":"queued"' in shown.stdout.replace(" ", "")
+        output = subprocess.run(["sh", "-c", f"{line[1]} -s"], capture_output=True, text=True, check=True)
+        assert '"status":"queued"' in output.stdout.replace(" ", "")
 
 
 def assert_the_printed_login_opens_the_admin(run: MakeRun) -> None:

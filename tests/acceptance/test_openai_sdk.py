@@ -1,4 +1,4 @@
-"""OpenAI's SDK, unmodified, polls, lists and cancels chat batches; only the create is a plain request."""
+"""OpenAI's unmodified SDK polls, lists and cancels chat batches; only the create is a plain request."""
 
 from __future__ import annotations
 
@@ -103,24 +103,24 @@ def test_chat_batches_are_listed_and_cancelled(client: openai.OpenAI, upstream: 
         client.batches.cancel(batch_id)
 
 
-def test_a_create_whose_answers_are_cut_is_one_batch(web: Web, client: openai.OpenAI) -> None:
-    """The SDK sends it again by itself, twice on its defaults."""
+def test_a_create_whose_responses_are_dropped_is_one_batch(web: Web, client: openai.OpenAI) -> None:
+    """The SDK repeats the request by itself, twice by default."""
     with CuttingProxy(web.port) as proxy:
-        cut = client.with_options(base_url=f"{proxy.origin}/v1")
-        proxy.cut(2)
-        batch = created(cut, "a")
-    assert proxy.cuts == 0
+        proxied = client.with_options(base_url=f"{proxy.origin}/v1")
+        proxy.drop(2)
+        batch = created(proxied, "a")
+    assert proxy.drops == 0
     assert [row.id.hex for row in BatchRow.objects.all()] == [batch.id.removeprefix("batch_")]
     assert client.batches.retrieve(batch.id).id == batch.id
 
 
 def test_two_creates_alike_are_two_batches(web: Web, client: openai.OpenAI) -> None:
-    """Also when the answer of each is cut."""
+    """Also when the response of each is dropped."""
     assert created(client, "a").id != created(client, "a").id
     with CuttingProxy(web.port) as proxy:
-        cut = client.with_options(base_url=f"{proxy.origin}/v1")
-        proxy.cut(1)
-        third = created(cut, "a").id
-        proxy.cut(1)
-        assert created(cut, "a").id != third
+        proxied = client.with_options(base_url=f"{proxy.origin}/v1")
+        proxy.drop(1)
+        third = created(proxied, "a").id
+        proxy.drop(1)
+        assert created(proxied, "a").id != third
     assert BatchRow.objects.count() == 4

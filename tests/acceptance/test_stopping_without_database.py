@@ -1,4 +1,4 @@
-"""Whoever is told to end does so in time while PostgreSQL is away, or takes connections and answers nothing."""
+"""Every process stops in time while PostgreSQL is down, or accepts connections and does not answer."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 GRACE_SECONDS = 1
-# What a process manager is told to wait longer than the grace (docs/operations.md).
+# How much longer than the grace a process manager should wait (docs/operating/operations.md).
 MARGIN_SECONDS = 5
 WAYS: dict[str, Callable[[DatabaseProxy], None]] = {
-    "away": DatabaseProxy.go_down,
-    "silent": DatabaseProxy.stop_responding,
+    "down": DatabaseProxy.go_down,
+    "hanging": DatabaseProxy.stop_responding,
 }
 
 
@@ -58,7 +58,7 @@ def ends_in_time(process: Process) -> None:
 def test_a_worker_that_runs_nothing_ends(
     deployment: Deployment, proxy: DatabaseProxy, catalog: SimpleNamespace, way: str
 ) -> None:
-    """Whatever the grace is, which is for running items."""
+    """Whatever the grace is, which is for running items only."""
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="60")
     wait_for_end(submit(catalog, chat_body()))
     WAYS[way](proxy)
@@ -71,7 +71,7 @@ def test_a_worker_that_runs_nothing_ends(
 def test_a_worker_with_running_items_ends(
     deployment: Deployment, proxy: DatabaseProxy, catalog: SimpleNamespace, upstream: Upstream, way: str
 ) -> None:
-    """One has its answer and cannot settle it, one is in its call; both are a lost worker's then."""
+    """One item has its response and cannot be settled, one waits for its response; both become a lost worker's."""
     gate = threading.Event()
     upstream.handler = lambda request: answers.held(gate) if b"answered" in request.body else answers.hang()
     worker = deployment.worker()

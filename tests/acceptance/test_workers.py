@@ -1,4 +1,4 @@
-"""Items run on real Celery workers, and survive what happens to them."""
+"""Items run on real Celery workers, and survive their failures."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_batch_goes_through_a_worker_to_results_and_cost(
 def test_a_worker_killed_at_any_point_loses_only_what_it_ran_and_sends_nothing_twice(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, point: str
 ) -> None:
-    """100 items without retries; the first worker dies in the middle of them, a second one goes on."""
+    """100 items without retries; the first worker is killed while it runs some of them, a second one continues."""
     victim = deployment.worker(RELAY_FAULT=f"{point}:kill@{NTH.get(point, 20)}")
     deployment.sweeper()
     batch = submit(catalog, *[chat_body()] * 100)
@@ -148,7 +148,7 @@ def test_two_batches_share_the_slots_and_never_take_a_ninth(
 
 
 class Calls:
-    """Counts those at once until an answer begins: behind its end, the slot may be faster than whoever counts."""
+    """Counts concurrent calls until a response begins: after its end, the slot may be faster than the counter."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

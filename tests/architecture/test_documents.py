@@ -32,12 +32,12 @@ def test_every_variable_is_in_the_example_once() -> None:
 
 
 def test_every_variable_is_in_the_operations_page_once() -> None:
-    page = (ROOT / "docs" / "operations.md").read_text()
+    page = (ROOT / "docs" / "operating" / "operations.md").read_text()
     assert Counter(re.findall(r"^\| `([A-Z][A-Z0-9_]*)` \|", page, re.MULTILINE)) == Counter(variables())
 
 
 def test_every_error_code_is_documented_and_no_other() -> None:
-    page = (ROOT / "docs" / "errors.md").read_text()
+    page = (ROOT / "docs" / "api" / "errors.md").read_text()
     documented = set(re.findall(r"^\| `([a-z_]+)` \|", page, re.MULTILINE))
     assert documented == error_codes()
 
@@ -91,6 +91,8 @@ def codes_of(path: Path) -> Iterator[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and re.fullmatch(r"code|[A-Z]+_CODE", ast.unparse(node.targets[0])):
             yield constant(node.value)
+        if isinstance(node, ast.ClassDef) and node.name == "FailureCode":
+            yield from (constant(member.value) for member in node.body if isinstance(member, ast.Assign))
 
 
 def constant(node: ast.AST) -> str:

@@ -1,5 +1,5 @@
-"""`make chaos`: a deployment of its own, harmed at random from a seed, and what must hold however it was harmed.
+"""`make chaos`: inject random faults into a deployment of its own, and check docs/operating/guarantees.md.
 
-It looks from the outside: HTTP, rows by SQL, the payload folder, and an upstream that remembers all it was asked.
-Nothing here imports the code that it checks, and nothing in production imports this.
+The checks look from the outside: HTTP, rows by SQL, the payload folder, and an upstream that records every request.
+Nothing here imports the code under test, and no production code imports this.
 """

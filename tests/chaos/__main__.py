@@ -1,6 +1,6 @@
-"""`python -m tests.chaos`, which is `make chaos`: harms a deployment of its own, and checks what is guaranteed.
+"""`python -m tests.chaos`, or `make chaos`: inject faults into a deployment of its own, and check the guarantees.
 
-Touches neither the configured database nor Redis. Exit code 1 when a guarantee did not hold (docs/guarantees.md).
+Does not touch the configured database or Redis. Exit code 1 if a guarantee was violated (docs/operating/guarantees.md).
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ def main() -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos", description=__doc__)
     parser.add_argument("--seconds", type=float, default=120.0)
-    parser.add_argument("--seed", type=int, help="what is done in which order; printed, random by default")
-    parser.add_argument("--json", action="store_true", help="one line on stdout")
+    parser.add_argument(
+        "--seed", type=int, help="selects the faults and their order; printed, random by default"
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as one line of JSON")
     return parser
 
 

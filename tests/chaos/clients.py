@@ -1,4 +1,4 @@
-"""Callers: threads that submit, cancel, delete, retry and read at random, as several owners at once."""
+"""Client threads that submit, cancel, delete, resubmit and read at random, as several owners."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ MAX_CREATE_TRIES = 60
 
 
 class Clients:
-    """`orders`: all that was submitted. `retried`: tags of batches whose failed items were sent again."""
+    """`submissions`: everything submitted. `retried`: tags of batches whose failed items were resubmitted."""
 
     def __init__(self, web: WebClient, live_checks: LiveChecks, *, seed: int) -> None:
         self.submissions: list[Submission] = []
         self.retried: set[str] = set()
-        self.done: Counter[str] = Counter()
+        self.actions: Counter[str] = Counter()
         self.dialects: tuple[str, ...] = ()
         self._web = web
         self._live_checks = live_checks
-        self._random = random.Random(f"callers {seed}")
+        self._random = random.Random(f"clients {seed}")
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, name="caller", daemon=True) for _ in range(THREADS)
+            threading.Thread(target=self._run, name="client", daemon=True) for _ in range(THREADS)
         ]
         self._numbers = itertools.count(1)
 
     def start(self) -> None:
-        """Finds out first which dialects are served: a small batch of each is taken or refused."""
+        """Find out which dialects are served, by a small batch of each, and start the threads."""
         self.dialects = tuple(dialect for dialect in DIALECTS if self._is_served(dialect))
         for thread in self._threads:
             thread.start()
@@ -54,27 +54,27 @@ class Clients:
             thread.join()
 
     def repeat_unanswered_creates(self, sleep: Callable[[float], None]) -> None:
-        """Asks again for every create that never got an answer and may be repeated."""
-        for order in self.submissions:
+        """Repeat every create that got no response and has an Idempotency-Key."""
+        for submission in self.submissions:
             for _ in range(MAX_CREATE_TRIES):
-                if order.public_id or order.is_rejected or not order.idempotency_key:
+                if submission.public_id or submission.is_rejected or not submission.idempotency_key:
                     break
-                self._post(order)
+                self._post(submission)
                 sleep(0.1)
 
     def _is_served(self, dialect: str) -> bool:
         owner = next(iter(OWNERS))
-        order = new_submission(
-            next(self._numbers), owner=owner, dialect=dialect, chance=self._random, items=2
+        submission = new_submission(
+            next(self._numbers), owner=owner, dialect=dialect, rng=self._random, items=2
         )
-        self._post(order)
-        if order.is_rejected:
+        self._post(submission)
+        if submission.is_rejected:
             return False
-        self.submissions.append(order)
+        self.submissions.append(submission)
         return True
 
     def _run(self) -> None:
-        actions: dict[Callable[[], None], int] = {
+        weights: dict[Callable[[], None], int] = {
             self._submit: 50,
             self._cancel: 8,
             self._delete: 8,
@@ -84,62 +84,73 @@ class Clients:
             self._repeat: 10,
         }
         while not self._stop.wait(self._random.uniform(*PAUSE_SECONDS)):
-            self._random.choices(list(actions), list(actions.values()))[0]()
+            self._random.choices(list(weights), list(weights.values()))[0]()
 
     def _submit(self) -> None:
         if self._live_checks.open_items > MAX_OPEN_ITEMS:
             return
         owner, dialect = self._random.choice(list(OWNERS)), self._random.choice(self.dialects)
-        order = new_submission(next(self._numbers), owner=owner, dialect=dialect, chance=self._random)
-        self.submissions.append(order)
-        self._post(order)
-        self.done["submitted"] += 1
+        submission = new_submission(next(self._numbers), owner=owner, dialect=dialect, rng=self._random)
+        self.submissions.append(submission)
+        self._post(submission)
+        self.actions["submitted"] += 1
 
     def _repeat(self) -> None:
-        """The same create once more: one that was answered must be answered the same, without a second batch."""
-        keyed = [order for order in self.submissions[-50:] if order.idempotency_key and not order.is_rejected]
+        """Repeat a create: it must return the same batch, if it was answered before."""
+        keyed = [
+            submission
+            for submission in self.submissions[-50:]
+            if submission.idempotency_key and not submission.is_rejected
+        ]
         if keyed:
             self._post(self._random.choice(keyed))
-            self.done["submitted again"] += 1
+            self.actions["submitted again"] += 1
 
-    def _post(self, order: Submission) -> None:
-        order.sends += 1
+    def _post(self, submission: Submission) -> None:
+        submission.sends += 1
         reply = self._web.call(
-            self._random, "POST", order.path, owner=order.owner, body=order.body, headers=order.headers
+            self._random,
+            "POST",
+            submission.path,
+            owner=submission.owner,
+            body=submission.body,
+            headers=submission.headers,
         )
         if reply is None or reply.status == 503:
             return
-        if reply.status == CREATED[order.dialect]:
+        if reply.status == CREATED[submission.dialect]:
             public_id = str(json.loads(reply.body)["id"])
-            self._live_checks.check_create_response(order, public_id)
-            order.public_id = public_id
-        elif order.public_id is None and 400 <= reply.status < 500:
-            order.is_rejected = True
+            self._live_checks.check_create_response(submission, public_id)
+            submission.public_id = public_id
+        elif submission.public_id is None and 400 <= reply.status < 500:
+            submission.is_rejected = True
 
     def _cancel(self) -> None:
-        open_orders = [order for order in self._known() if not self._live_checks.has_ended(order)]
+        open_orders = [
+            submission for submission in self._known() if not self._live_checks.has_ended(submission)
+        ]
         if open_orders:
-            order = self._random.choice(open_orders)
-            reply = self._call(order, "POST", "/cancel")
-            order.is_cancelled = True
-            self.done["cancelled"] += bool(reply and reply.status == 200)
+            submission = self._random.choice(open_orders)
+            reply = self._call(submission, "POST", "/cancel")
+            submission.is_cancelled = True
+            self.actions["cancelled"] += bool(reply and reply.status == 200)
 
     def _delete(self) -> None:
-        """Only what the watch has seen to its end, so that nothing is lost to the final look."""
-        ended = [order for order in self._known() if self._live_checks.may_be_deleted(order)]
+        """Delete only a batch whose items the live checks have all seen final, for the checks at the end."""
+        ended = [submission for submission in self._known() if self._live_checks.may_be_deleted(submission)]
         if ended:
-            order = self._random.choice(ended)
-            order.is_deleted = True
-            reply = self._call(order, "DELETE", "")
-            self.done["deleted"] += bool(reply and reply.status < 300)
+            submission = self._random.choice(ended)
+            submission.is_deleted = True
+            reply = self._call(submission, "DELETE", "")
+            self.actions["deleted"] += bool(reply and reply.status < 300)
 
     def _resubmit(self) -> None:
-        failed = [order for order in self._known() if self._live_checks.has_failed(order)]
+        failed = [submission for submission in self._known() if self._live_checks.has_failed(submission)]
         if failed:
-            order = self._random.choice(failed)
-            self.retried.add(order.tag)
-            reply = self._call(order, "POST", "/retry")
-            self.done["retried"] += bool(reply and reply.status == CREATED[order.dialect])
+            submission = self._random.choice(failed)
+            self.retried.add(submission.tag)
+            reply = self._call(submission, "POST", "/retry")
+            self.actions["retried"] += bool(reply and reply.status == CREATED[submission.dialect])
 
     def _read(self) -> None:
         if known := self._known():
@@ -151,9 +162,13 @@ class Clients:
         path = "/v1/messages/batches" if dialect == "messages" else "/v1/batches"
         self._web.call(self._random, "GET", path + query[dialect], owner=self._random.choice(list(OWNERS)))
 
-    def _call(self, order: Submission, method: str, rest: str) -> Reply | None:
-        path = f"{order.path}/{order.public_id}{rest}"
-        return self._web.call(self._random, method, path, owner=order.owner)
+    def _call(self, submission: Submission, method: str, rest: str) -> Reply | None:
+        path = f"{submission.path}/{submission.public_id}{rest}"
+        return self._web.call(self._random, method, path, owner=submission.owner)
 
     def _known(self) -> list[Submission]:
-        return [order for order in self.submissions if order.public_id and not order.is_deleted]
+        return [
+            submission
+            for submission in self.submissions
+            if submission.public_id and not submission.is_deleted
+        ]

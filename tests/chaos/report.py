@@ -1,4 +1,4 @@
-"""The table at the end, for people or as one line of JSON."""
+"""Format the report of a run, as text or as one line of JSON."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def to_json(result: ChaosReport) -> str:
             "seed": result.seed,
             "seconds": result.seconds,
             "violations": result.findings.violations,
-            "done": dict(result.done),
-            "callers": dict(result.callers),
+            "done": dict(result.faults),
+            "callers": dict(result.client_actions),
             "http": dict(result.statuses),
             "invariants": [asdict(invariant) for invariant in result.findings.invariants],
             "notes": result.findings.notes,
@@ -36,17 +36,17 @@ def to_text(result: ChaosReport) -> str:
 
 def _lines(result: ChaosReport) -> Iterator[str]:
     for title, counts in (
-        ("done to it", result.done),
-        ("by callers", result.callers),
+        ("faults", result.faults),
+        ("client actions", result.client_actions),
         ("HTTP", result.statuses),
     ):
         yield f"\n{title}"
         for name, count in sorted(counts.items()):
             yield f"  {name:{WIDTH}} {count:>8}"
-    yield "\nnoted"
+    yield "\nnotes"
     for name, text in result.findings.notes.items():
         yield f"  {name:{WIDTH - 30}} {text}"
-    yield f"\n{'invariant':{WIDTH + 2}} looked at  result"
+    yield f"\n{'invariant':{WIDTH + 2}}    checks  result"
     for invariant in result.findings.invariants:
         outcome = f"VIOLATION: {invariant.violations}" if invariant.violations else "OK"
         yield f"  {invariant.name:{WIDTH}} {invariant.looked_at:>9}  {outcome}"

@@ -1,4 +1,4 @@
-"""The whole of it: harm for a while, calm until all has ended, and then the questions."""
+"""Run chaos: inject faults for a while, wait until every batch has ended, check the invariants."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from relaybatch.output import write_line
 from relaybatch.quickstart.shutdown import Stopped
 from tests.chaos.checks.batch_invariants import (
     check_batches,
+    check_cleanup,
     check_logs,
     check_results_over_http,
     check_submissions,
-    check_surroundings,
     check_usage_totals,
 )
 from tests.chaos.checks.final_state import collect_final_state
@@ -29,7 +29,7 @@ from tests.chaos.checks.resource_checks import ResourceChecks
 from tests.chaos.clients import Clients
 from tests.chaos.deployment.deployment import delete_home, start_deployment
 from tests.chaos.deployment.web import WebClient
-from tests.chaos.fault_injector import FaultInjector
+from tests.chaos.faults.fault_injector import FaultInjector
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -39,31 +39,34 @@ if TYPE_CHECKING:
     from tests.chaos.deployment.deployment import ChaosDeployment
 
 MAX_END_SECONDS = 150.0
-"""The longest that a batch may need once nothing disturbs it: pauses that are still open end within 60 s."""
+"""How long batches may take to end after the last fault: breakers and backoffs that still wait end within 60 s."""
 MAX_QUIET_SECONDS = 45.0
 
 
 @dataclass(frozen=True, slots=True)
 class ChaosReport:
-    """`home` is None when everything held: then it is removed."""
+    """`faults`, `client_actions`: how often each was done. `home`: logs and data, None if nothing was violated."""
 
     seed: int
     seconds: float
-    done: Counter[str]
-    callers: Counter[str]
+    faults: Counter[str]
+    client_actions: Counter[str]
     statuses: Counter[str]
     findings: Findings
     home: Path | None
 
 
 def run_chaos(*, seconds: float, seed: int, shutdown: Shutdown) -> ChaosReport:
-    """Ends by itself. Raises `QuickstartError` when the deployment does not even start, `Stopped` on a signal."""
+    """Run to the end and return the report.
+
+    Raises QuickstartError if the deployment does not start, Stopped on a signal.
+    """
     findings = Findings()
     home = Path(tempfile.mkdtemp(prefix="relaybatch-chaos-"))
     print_progress(f"starting a deployment (seed {seed})")
     try:
-        with start_deployment(home, seed=seed, shutdown=shutdown) as place:
-            run = _Run(place, findings, seed=seed, shutdown=shutdown)
+        with start_deployment(home, seed=seed, shutdown=shutdown) as deployment:
+            run = _Run(deployment, findings, seed=seed, shutdown=shutdown)
             run.inject_faults(seconds)
             run.wait_for_end()
             run.check_invariants()
@@ -75,8 +78,8 @@ def run_chaos(*, seconds: float, seed: int, shutdown: Shutdown) -> ChaosReport:
     return ChaosReport(
         seed=seed,
         seconds=seconds,
-        done=run.faults.done,
-        callers=run.clients.done,
+        faults=run.faults.counts,
+        client_actions=run.clients.actions,
         statuses=run.web.statuses,
         findings=findings,
         home=home if findings.violations else None,
@@ -99,16 +102,16 @@ class _Run:
     def inject_faults(self, seconds: float) -> None:
         self.clients.start()
         self.live_checks.start(self.clients.submissions)
-        print_progress(f"disturbing it for {seconds:g} s; served: {', '.join(self.clients.dialects)}")
+        print_progress(f"injecting faults for {seconds:g} s; dialects: {', '.join(self.clients.dialects)}")
         self.faults.run(seconds, before_fault=self.resources.sample)
         self.faults.recover()
 
     def wait_for_end(self) -> None:
-        """An emptied Redis forgets open breakers, so that the end does not wait for them."""
+        """Stop the clients and wait until every batch has ended. Redis is emptied, which closes open breakers."""
         self.clients.stop()
         with redis.Redis.from_url(self.deployment.servers.redis_url) as client:
             client.flushall()
-        print_progress("undisturbed: waiting until every batch has ended")
+        print_progress("no more faults: waiting until every batch has ended")
         began = time.monotonic()
         self.clients.repeat_unanswered_creates(self.shutdown.sleep)
         ended = self._wait(self._all_ended, seconds=MAX_END_SECONDS)
@@ -120,7 +123,7 @@ class _Run:
         self.live_checks.stop()
 
     def check_invariants(self) -> None:
-        print_progress("asking what happened")
+        print_progress("checking the invariants")
         with self.deployment.database() as database:
             state = collect_final_state(
                 self.deployment,
@@ -136,11 +139,11 @@ class _Run:
             check_results(state, self.findings, payloads=self.deployment.payloads)
             check_results_over_http(state, self.findings, self.web)
             check_usage_totals(self.deployment, self.findings, shutdown=self.shutdown)
-            check_surroundings(
+            check_cleanup(
                 self.deployment,
                 database,
                 self.findings,
-                evidence=state,
+                final_state=state,
                 wait=lambda condition: self._wait(condition, seconds=MAX_QUIET_SECONDS),
             )
         self.resources.check(self.findings, max_sessions=self.live_checks.max_sessions)

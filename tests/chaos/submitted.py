@@ -1,4 +1,4 @@
-"""What is submitted: batches of every dialect, whose items can be told apart by their bytes."""
+"""Build submissions of every dialect, each item of which has unique bytes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ NO_BATCH = uuid.UUID(int=0)
 
 @dataclass(slots=True)
 class Submission:
-    """A batch that was submitted, or may have been. `tag` is in each of its items, and in nothing else.
+    """A batch that was submitted, or may have been. `tag` is contained in each of its items, and in no other.
 
-    `public_id`: None until a create was answered. `sends`: how often it was posted. `hashes`: SHA-256 of each item's
-    request body.
+    `public_id`: None until a create was answered. `sends`: number of POSTs. `hashes`: SHA-256 of each item's request
+    body.
     """
 
     tag: str
@@ -46,7 +46,7 @@ class Submission:
 
     @property
     def row_id(self) -> uuid.UUID:
-        """The batch's row; the zero id while none is known."""
+        """Id of the batch's row; the zero id while unknown."""
         return uuid.UUID(self.public_id.rpartition("_")[2]) if self.public_id else NO_BATCH
 
     @property
@@ -55,38 +55,38 @@ class Submission:
 
 
 def new_submission(
-    number: int, *, owner: str, dialect: str, chance: random.Random, items: int | None = None
+    number: int, *, owner: str, dialect: str, rng: random.Random, items: int | None = None
 ) -> Submission:
     tag = f"t{number}"
-    count = items or chance.choice(SIZES)
-    shape = _shape(dialect, chance)
-    bodies = [_item(MODELS[shape], f"{tag}-{idx}", chance) for idx in range(count)]
-    key = f"key-{tag}" if chance.random() < 0.7 else None
-    body = _relay(shape, bodies, tag, chance) if dialect == "relay" else _with_custom_ids(bodies, tag)
+    count = items or rng.choice(SIZES)
+    shape = _shape(dialect, rng)
+    bodies = [_item(MODELS[shape], f"{tag}-{idx}", rng) for idx in range(count)]
+    key = f"key-{tag}" if rng.random() < 0.7 else None
+    body = _relay(shape, bodies, tag, rng) if dialect == "relay" else _with_custom_ids(bodies, tag)
     hashes = [hashlib.sha256(one).digest() for one in bodies]
     return Submission(tag=tag, owner=owner, dialect=dialect, body=body, hashes=hashes, idempotency_key=key)
 
 
-def _shape(dialect: str, chance: random.Random) -> str:
+def _shape(dialect: str, rng: random.Random) -> str:
     if dialect == "relay":
-        return chance.choice(list(MODELS))
+        return rng.choice(list(MODELS))
     return "openai" if dialect == "chat" else "anthropic"
 
 
-def _item(model: str, text: str, chance: random.Random) -> bytes:
-    """The bytes are ours to the last blank, so that what reaches the upstream can be compared."""
-    padding = " " * chance.randrange(3) + "é\\u0000" * chance.randrange(3)
-    asked = f'"messages": [{{"role": "user", "content": "{text}{padding}"}}], "input":"{text}"'
-    return f'{{ "model":"{model}", {asked} ,"max_tokens": 16, "n": 1.0}}'.encode()
+def _item(model: str, text: str, rng: random.Random) -> bytes:
+    """Request body with irregular white space, to check that it reaches the upstream byte for byte."""
+    padding = " " * rng.randrange(3) + "é\\u0000" * rng.randrange(3)
+    members = f'"messages": [{{"role": "user", "content": "{text}{padding}"}}], "input":"{text}"'
+    return f'{{ "model":"{model}", {members} ,"max_tokens": 16, "n": 1.0}}'.encode()
 
 
-def _relay(shape: str, bodies: list[bytes], tag: str, chance: random.Random) -> bytes:
+def _relay(shape: str, bodies: list[bytes], tag: str, rng: random.Random) -> bytes:
     parts = [f'"shape": "{shape}"', f'"metadata": {{"tag": "{tag}"}}']
-    if chance.random() < 0.7:
-        parts.append(f'"max_attempts": {chance.choice((1, 2, 3, 5))}')
-    if chance.random() < 0.5:
-        parts.append(f'"on_rate_limit": "{chance.choice(("wait", "fail"))}"')
-    if chance.random() < 0.1:
+    if rng.random() < 0.7:
+        parts.append(f'"max_attempts": {rng.choice((1, 2, 3, 5))}')
+    if rng.random() < 0.5:
+        parts.append(f'"on_rate_limit": "{rng.choice(("wait", "fail"))}"')
+    if rng.random() < 0.1:
         parts.append('"expires_in_seconds": 60')
     return f'{{{", ".join(parts)}, "requests": ['.encode() + b",".join(bodies) + b"]}"
 

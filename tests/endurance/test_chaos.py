@@ -1,4 +1,4 @@
-"""`make chaos` runs, tells what it did, leaves nothing behind, and stops when asked to."""
+"""`make chaos` runs, reports what it did, leaves nothing behind, and stops on a signal."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def test_a_few_seconds_of_chaos_violate_nothing_and_leave_nothing(tmp_path: Path
         check=False,
         timeout=240,
     )
-    told = json.loads(ran.stdout)
-    assert [one for one in told["invariants"] if one["violations"]] == []
+    report = json.loads(ran.stdout)
+    assert [one for one in report["invariants"] if one["violations"]] == []
     assert ran.returncode == 0
-    assert (told["seed"], told["violations"], told["home"]) == (4, 0, None)
-    assert told["done"]
-    assert len(told["invariants"]) > 20
+    assert (report["seed"], report["violations"], report["home"]) == (4, 0, None)
+    assert report["done"]
+    assert len(report["invariants"]) > 20
     assert list(tmp_path.iterdir()) == []
 
 
@@ -59,7 +59,7 @@ def test_an_interrupt_ends_all_that_chaos_started(tmp_path: Path) -> None:
 
 
 def command_lines() -> str:
-    """Of all processes, where the system has /proc."""
+    """Command lines of all processes, if the system has /proc."""
     lines = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):

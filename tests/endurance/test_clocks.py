@@ -1,4 +1,4 @@
-"""A process whose clock is five minutes off does no harm: waiting, expiry and liveness go by the database's clock."""
+"""A process whose clock is five minutes off does no harm: waiting, expiry and heartbeats use the database's clock."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SKEWED = str(Path(__file__).parents[1] / "support" / "skewed_clock")
 def test_a_clock_that_is_five_minutes_off_loses_expires_and_repeats_nothing(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, seconds: str
 ) -> None:
-    """Longer off than RELAY_WORKER_LOST_S (3 s here), the batch's lifetime (60 s) and the wait between attempts."""
+    """The skew exceeds RELAY_WORKER_LOST_S (3 s here), the batch's lifetime (60 s) and the backoff between attempts."""
     upstream.script(answers.status(429, headers={"Retry-After": "1"}))
     upstream.handler = lambda _: answers.after(0.05)
     worker = deployment.worker(PYTHONPATH=SKEWED, SKEW_SECONDS=seconds)
@@ -46,10 +46,10 @@ def test_a_clock_that_is_five_minutes_off_loses_expires_and_repeats_nothing(
 def test_the_skew_is_real(deployment: Deployment) -> None:
     code = "import time, datetime; print(time.time(), datetime.datetime.now(datetime.UTC).timestamp())"
     environment = os.environ | {"PYTHONPATH": SKEWED, "SKEW_SECONDS": "100000"}
-    shown = subprocess.run(
+    skewed = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
     ).stdout.split()
     plain = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
-    assert all(90_000 < float(a) - float(b) < 110_000 for a, b in zip(shown, plain, strict=True))
+    assert all(90_000 < float(a) - float(b) < 110_000 for a, b in zip(skewed, plain, strict=True))

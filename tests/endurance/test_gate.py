@@ -1,4 +1,4 @@
-"""Two real workers share host keys, breakers and rate limits as one would."""
+"""Two real workers share host keys, breakers and rate limits as if they were one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.db.models import Count, Max, Min, Sum
 from django.db.models.functions import Now
 
 from batches.models import BatchItem
-from relaybatch.quickstart.servers.servers import PrivateRedis
+from relaybatch.quickstart.servers.private_servers import PrivateRedis
 from routing.gate import breakers
 from routing.models import Policy, PolicyHostKey
 from tests.support.rows.catalog import make_caller, make_catalog
@@ -36,11 +36,11 @@ pytestmark = pytest.mark.django_db(transaction=True)
 SLOTS = 8
 WARM_UP_ITEMS = 64
 ARRIVAL_SECONDS = 1.0
-"""By how much later one request may arrive after its admission than another does, on a busy machine."""
+"""How much later than another a request may arrive after its admission, on a busy machine."""
 
 
 class ConcurrencyCounter:
-    """An answer of some latency that counts how many are being worked on at once, until just before they are sent."""
+    """A response with latency that counts how many are in progress at once, until just before they are sent."""
 
     def __init__(self, seconds: float) -> None:
         self.running = 0
@@ -68,20 +68,20 @@ def two_workers(deployment: Deployment, **environment: str) -> None:
 
 
 def warm_up(catalog: SimpleNamespace, upstream: Upstream) -> None:
-    """A slot's first call reads certificates: on a busy machine it arrives seconds after it was admitted."""
+    """A slot's first call loads certificates: on a busy machine it arrives seconds after its admission."""
     upstream.handler = lambda _: answers.after(0.1)
     wait_for_end(submit(of_another_policy(catalog), *[chat_body()] * WARM_UP_ITEMS))
     upstream.handler = lambda _: answers.usable()
 
 
 def most_within(upstream: Upstream, seconds: float) -> int:
-    """The most requests in any window that long, by their arrival; without the warm-up."""
+    """The maximum number of requests in a window of that length, by arrival; without the warm-up."""
     times = sorted(request.at for request in upstream.requests[WARM_UP_ITEMS:])
     return max(sum(1 for at in times if start <= at < start + seconds) for start in times)
 
 
 def of_another_policy(catalog: SimpleNamespace) -> SimpleNamespace:
-    """Another caller, whose policy has the same host keys and no limit."""
+    """Another caller, whose policy has the same host keys and no rate limit."""
     policy = Policy.objects.create(name="unlimited")
     PolicyHostKey.objects.bulk_create(
         PolicyHostKey(policy=policy, host_key=host_key) for host_key in catalog.host_keys
@@ -106,13 +106,13 @@ def states(batch: Batch) -> Counter[tuple[str, str]]:
 
 
 def has_ended_when_due_now(batch: Batch) -> bool:
-    """Lets items that wait for a minute be due now, also those that are given back only after the first look."""
+    """Make items due that wait for a minute, also those given back later; whether the batch has ended."""
     BatchItem.objects.of(batch).filter(not_before__gt=Now()).update(not_before=Now())
     return not type(batch).objects.filter(id=batch.id, ended_at=None).exists()
 
 
 def gate_calls(url: str) -> int:
-    """Of a server that no other test uses meanwhile: it counts for all of its databases together."""
+    """Number of scripts run by a Redis that no other test uses: the counter covers all of its databases."""
     with redis.Redis.from_url(url) as server:
         stats: dict[str, Any] = server.info("commandstats")
     return int(stats.get("cmdstat_evalsha", {"calls": 0})["calls"])
@@ -142,13 +142,13 @@ def test_a_concurrency_limit_is_never_exceeded_and_nearly_used_up(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     limit_policy(catalog, ("concurrency", 3, None, ""))
-    crowd = ConcurrencyCounter(0.05)
-    upstream.handler = lambda _: crowd
+    counter = ConcurrencyCounter(0.05)
+    upstream.handler = lambda _: counter
     two_workers(deployment)
     batch = submit(catalog, *[chat_body()] * 150, on_rate_limit="wait")
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 150}
-    assert crowd.max_running == 3
+    assert counter.max_running == 3
     assert claims(batch) < 250, "few items are published that could only be given back"
 
 
@@ -186,9 +186,9 @@ def test_round_robin_over_three_keys_is_even_to_within_one(
 def test_a_key_that_answered_401_is_called_by_no_worker_while_its_breaker_is_open(
     deployment: Deployment, transactional_db: None, upstream: Upstream
 ) -> None:
-    catalog = make_catalog(upstream.url, host_key_values=("dead", "alive"))
+    catalog = make_catalog(upstream.url, host_key_values=("rejected", "good"))
     upstream.handler = lambda request: (
-        answers.status(401) if request.credential == "dead" else answers.after(0.02)
+        answers.status(401) if request.credential == "rejected" else answers.after(0.02)
     )
     two_workers(deployment)
     first = submit(catalog, chat_body())
@@ -197,7 +197,7 @@ def test_a_key_that_answered_401_is_called_by_no_worker_while_its_breaker_is_ope
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 100}
     counts = Counter(request.credential for request in upstream.requests)
-    assert counts == {"dead": 1, "alive": 101}
+    assert counts == {"rejected": 1, "good": 101}
 
 
 def test_half_open_lets_exactly_one_probe_of_all_workers_through(
@@ -257,7 +257,7 @@ def test_a_while_of_500s_costs_what_was_under_way_and_the_probes(
     wait_for_end(batch, seconds=120)
     found = states(batch)
     probes = 3
-    """2, 6 and 14 s after the first failure; the one after 30 s finds it well again."""
+    """2, 6 and 14 s after the first failure; the one after 30 s finds the host healthy again."""
     assert found["discarded", "upstream_status"] <= SLOTS + probes
     assert found["completed", ""] == 100 - found["discarded", "upstream_status"]
     assert state(catalog) == "closed"

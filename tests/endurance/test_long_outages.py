@@ -1,4 +1,4 @@
-"""Both servers away for seconds, one after the other, while a large batch runs on a deployment of its own."""
+"""Both servers are down for seconds, one after the other, while a large batch runs on a deployment of its own."""
 
 from __future__ import annotations
 
@@ -41,92 +41,98 @@ def test_with_redis_emptied_and_killed_and_postgres_cut_off_and_killed_every_ite
     tmp_path: Path,
 ) -> None:
     try:
-        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as place:
-            submit(place)
+        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as deployment:
+            submit(deployment)
             for share, outage in (
                 (0.1, redis_emptied),
                 (0.2, redis_unavailable),
                 (0.5, sessions_cut),
                 (0.7, postgres_unavailable),
             ):
-                wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
-                outage(place)
-                before = final(place)
+                wait_for_final_items(deployment, ITEMS * share)
+                outage(deployment)
+                before = final(deployment)
                 wait_until(
-                    lambda before=before: final(place) > before or final(place) == ITEMS,  # type: ignore[misc]
-                    lambda: f"{states(place)}",
+                    lambda before=before: final(deployment) > before or final(deployment) == ITEMS,  # type: ignore[misc]
+                    lambda: f"{states(deployment)}",
                     seconds=PAUSE_SECONDS,
                 )
-            wait_until(lambda: final(place) == ITEMS, lambda: f"{states(place)}", seconds=60)
-            assert states(place) == {"completed": ITEMS}
-            sends = Counter(served.item for served in place.upstream.served)
+            wait_until(lambda: final(deployment) == ITEMS, lambda: f"{states(deployment)}", seconds=60)
+            assert states(deployment) == {"completed": ITEMS}
+            sends = Counter(served.item for served in deployment.upstream.served)
             assert len(sends) == ITEMS
             assert set(sends.values()) == {1}
     finally:
         delete_home(tmp_path / "home")
 
 
-def test_with_postgres_frozen_and_thawed_no_live_worker_counts_as_dead(tmp_path: Path) -> None:
-    """As a virtual machine that is moved: no connection breaks, every answer is only late."""
+def test_with_postgres_frozen_and_thawed_no_live_worker_counts_as_lost(tmp_path: Path) -> None:
+    """As in a migration of a virtual machine: no connection breaks, every response is only late."""
     try:
-        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as place:
-            submit(place)
+        with start_deployment(tmp_path / "home", seed=1, shutdown=Shutdown()) as deployment:
+            submit(deployment)
             for share in (0.1, 0.4, 0.7):
-                wait_until(lambda share=share: final(place) >= ITEMS * share, lambda: f"{states(place)}")  # type: ignore[misc]
+                wait_for_final_items(deployment, ITEMS * share)
                 interrupt(
-                    partial(signal_postgres, place, signal.SIGSTOP),
-                    partial(signal_postgres, place, signal.SIGCONT),
+                    partial(signal_postgres, deployment, signal.SIGSTOP),
+                    partial(signal_postgres, deployment, signal.SIGCONT),
                 )
-            wait_until(lambda: final(place) == ITEMS, lambda: f"{states(place)}", seconds=60)
-            assert states(place) == {"completed": ITEMS}
-            assert set(Counter(served.item for served in place.upstream.served).values()) == {1}
+            wait_until(lambda: final(deployment) == ITEMS, lambda: f"{states(deployment)}", seconds=60)
+            assert states(deployment) == {"completed": ITEMS}
+            assert set(Counter(served.item for served in deployment.upstream.served).values()) == {1}
     finally:
         delete_home(tmp_path / "home")
 
 
-def signal_postgres(place: ChaosDeployment, number: signal.Signals) -> None:
-    """The server and its sessions; the first one first, so that none is begun meanwhile."""
-    server = place.servers.postgres.pid
+def wait_for_final_items(deployment: ChaosDeployment, count: float) -> None:
+    wait_until(lambda: final(deployment) >= count, lambda: f"{states(deployment)}")
+
+
+def signal_postgres(deployment: ChaosDeployment, number: signal.Signals) -> None:
+    """Signal the server and its sessions; the server first, so that it starts no session in between."""
+    server = deployment.servers.postgres.pid
     os.kill(server, number)
     for child in Path(f"/proc/{server}/task/{server}/children").read_text().split():
         with contextlib.suppress(ProcessLookupError):
             os.kill(int(child), number)
 
 
-def submit(place: ChaosDeployment) -> None:
+def submit(deployment: ChaosDeployment) -> None:
     body = b'{"shape":"openai","requests":[' + b",".join([chat_body(model=MODELS["openai"])] * ITEMS) + b"]}"
-    reply = WebClient(place, Findings()).call(random.Random(1), "POST", "/v1/batches", owner="ana", body=body)
+    reply = WebClient(deployment, Findings()).call(
+        random.Random(1), "POST", "/v1/batches", owner="ana", body=body
+    )
     assert reply is not None
     assert json.loads(reply.body)["total_items"] == ITEMS
 
 
-def final(place: ChaosDeployment) -> int:
-    with place.database() as database:
+def final(deployment: ChaosDeployment) -> int:
+    with deployment.database() as database:
         row = database.execute(_FINAL).fetchone()
     return int(str(row[0])) if row else 0
 
 
-def states(place: ChaosDeployment) -> dict[str, object]:
-    with place.database() as database:
+def states(deployment: ChaosDeployment) -> dict[str, object]:
+    with deployment.database() as database:
         return {str(state): count for state, count in database.execute(_STATES).fetchall()}
 
 
-def redis_emptied(place: ChaosDeployment) -> None:
-    with redis.Redis.from_url(place.servers.redis_url) as client:
+def redis_emptied(deployment: ChaosDeployment) -> None:
+    with redis.Redis.from_url(deployment.servers.redis_url) as client:
         client.flushall()
 
 
-def redis_unavailable(place: ChaosDeployment) -> None:
-    interrupt(place.servers.redis.kill, place.servers.redis.start)
+def redis_unavailable(deployment: ChaosDeployment) -> None:
+    interrupt(deployment.servers.redis.kill, deployment.servers.redis.start)
 
 
-def sessions_cut(place: ChaosDeployment) -> None:
-    with place.database() as database:
+def sessions_cut(deployment: ChaosDeployment) -> None:
+    with deployment.database() as database:
         database.execute(_CUT)
 
 
-def postgres_unavailable(place: ChaosDeployment) -> None:
-    interrupt(place.servers.postgres.kill, place.servers.postgres.start)
+def postgres_unavailable(deployment: ChaosDeployment) -> None:
+    interrupt(deployment.servers.postgres.kill, deployment.servers.postgres.start)
 
 
 def interrupt(kill: Callable[[], None], start: Callable[[], None]) -> None:

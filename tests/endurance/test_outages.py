@@ -1,4 +1,4 @@
-"""Redis and PostgreSQL go away in the middle of a batch, and come back."""
+"""Redis and PostgreSQL become unavailable while a batch runs, and come back."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import redis
 from django.db import connection
 
 from batches.models import BatchItem
-from relaybatch.quickstart.servers.servers import PrivateRedis
+from relaybatch.quickstart.servers.private_servers import PrivateRedis
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
 from tests.support.upstream import upstream_responses as answers
@@ -60,7 +60,7 @@ def test_redis_killed_and_started_again_loses_nothing_and_sends_nothing_twice(
             broker.kill()
             before = finished(batch)
             wait_until(lambda: not upstream.in_flight, lambda: "still running")
-            assert finished(batch) <= before + 16, "nothing new can be published while it is away"
+            assert finished(batch) <= before + 16, "nothing new can be published while it is unavailable"
             broker.start()
         wait_for_end(batch)
     finally:
@@ -94,7 +94,7 @@ def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
 def test_redis_read_only_for_half_a_minute_ends_no_process_and_every_item_is_sent_once(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
-    """As a failover leaves it: a replica of a server that nobody reaches. One worker starts meanwhile."""
+    """As after a failover: a replica of an unreachable primary. One worker starts during the outage."""
     upstream.handler = lambda _: answers.after(0.02)
     broker = PrivateRedis(tmp_path)
     broker.start()

@@ -1,4 +1,4 @@
-"""A credential that is taken away while its batch runs at full speed, by another process."""
+"""Another process revokes a credential while its batch runs at full speed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Other clients than the one in requirements-dev.txt, each in an environment of its own: `make test-sdks`.
+"""Run clients other than those in requirements-dev.txt, each in its own environment: `make test-sdks`.
 
-A client is a script in `clients/` that fails when something is not as it should be. Its packages are pinned beside it,
-and kept below $XDG_CACHE_HOME/relaybatch-sdks from one run to the next.
+A client is a script in `clients/` that exits with an error when an answer is not as expected. Its packages are pinned
+in `requirements/` and cached below $XDG_CACHE_HOME/relaybatch-sdks.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
 def environment(
     web: Web, deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
 ) -> dict[str, str]:
-    """What a client needs to know of a running service. Nothing else of ours is in its way."""
+    """The variables that a client needs; no other variable of ours is set."""
     upstream.handler = prompted_responses.answer
     deployment.worker()
     deployment.sweeper()
-    kept = {name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")}
-    return kept | {
+    inherited = {
+        name: value for name, value in os.environ.items() if name in ("PATH", "HOME", "LANG", "TMPDIR")
+    }
+    return inherited | {
         "URL": web.origin,
         "RELAY_KEY": catalog.relay_key_value,
         "ODD": "line\u2028para\u2029next\u0085",
@@ -74,33 +76,33 @@ def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], sc
 
 
 def _virtual_environment(requirements: Path) -> Path:
-    folder = _kept(requirements)
+    folder = _cache_folder(requirements)
     python = folder / "bin" / "python"
-    if not (folder / "whole").exists():
+    if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
         install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
         _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "whole").touch()
+        (folder / "complete").touch()
     return python
 
 
 def _node_modules(package: Path) -> Path:
-    folder = _kept(package)
-    if not (folder / "whole").exists():
+    folder = _cache_folder(package)
+    if not (folder / "complete").exists():
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         shutil.copy(package, folder)
         install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
         _run(install, dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "whole").touch()
+        (folder / "complete").touch()
     return folder
 
 
-def _kept(pins: Path) -> Path:
-    """Another folder for other pins, and for another Python."""
-    wanted = f"{sys.version_info[:2]}".encode() + pins.read_bytes()
-    return CACHE / f"{pins.stem}-{hashlib.sha256(wanted).hexdigest()[:12]}"
+def _cache_folder(pins: Path) -> Path:
+    """The folder for these pins and this version of Python."""
+    key = f"{sys.version_info[:2]}".encode() + pins.read_bytes()
+    return CACHE / f"{pins.stem}-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
 def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> None:

@@ -1,4 +1,4 @@
-"""Django's connection of a thread, which shares with the process's other threads what it does not use."""
+"""Django's database backend for PostgreSQL with a connection pool that the threads of a process share."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from psycopg.pq import TransactionStatus
 
 from relaybatch.db.connection import POOL
 
-# A connection that is given back, here or by another process, is seen within that time.
+# How long to wait for a connection while the server has too many. A released one, here or in another process, is
+# found within the retry interval.
 SERVER_FULL_WAIT_SECONDS = 2.0
 RETRY_INTERVAL_SECONDS = 0.2
-# PostgreSQL's 53300 and what poolers say. psycopg has no code for what ends a connection before it is one.
+# Messages of PostgreSQL's 53300 and of poolers. psycopg has no SQLSTATE for an error while connecting.
 _SERVER_FULL = re.compile("too many|connection slots|no more connections|max clients", re.IGNORECASE)
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`lend` gives the connection to whoever needs one; the next statement takes one of them, or connects."""
+    """`release_to_pool` puts the connection into the pool; the next statement acquires one from it, or connects."""
 
     def connect(self) -> None:
-        """Waits a moment for a server that has no room, and for another thread of this process to lend its own."""
+        """Acquire an idle connection or open one. Waits a little while the server has too many connections."""
         give_up_at = time.monotonic() + SERVER_FULL_WAIT_SECONDS
         while not self._reuse_idle():
             is_last_try = time.monotonic() >= give_up_at
@@ -44,8 +45,8 @@ class DatabaseWrapper(base.DatabaseWrapper):
         POOL.record_opened(self.connection)
         return True
 
-    def lend(self) -> None:
-        """Keeps it within a transaction, and after an error, which must be looked at first."""
+    def release_to_pool(self) -> None:
+        """Release the connection, except within a transaction or after an error, which needs a health check first."""
         raw = self.connection
         if raw is None or self.in_atomic_block or not self.autocommit or self.errors_occurred:
             return
@@ -54,26 +55,26 @@ class DatabaseWrapper(base.DatabaseWrapper):
             POOL.release(raw, database=self.settings_dict["NAME"], is_checked=self.health_check_done)
 
     def close_if_unusable_or_obsolete(self) -> None:
-        """Django's call before and after each request."""
+        """Also release the connection: Django calls this before and after each request."""
         super().close_if_unusable_or_obsolete()
-        self.lend()
+        self.release_to_pool()
 
     def _close(self) -> None:
-        """What made one useless (a failover, a cut) has met the others as well."""
+        """Also close the idle ones: what broke this one (a failover, a network cut) broke the others as well."""
         POOL.close_all()
         super()._close()  # type: ignore[misc]  # the stubs leave it out
 
     def _reuse_idle(self) -> bool:
-        while spare := POOL.acquire(database=self.settings_dict["NAME"]):
-            self._adopt(spare.raw)
-            if spare.is_checked or self.is_usable():
+        while idle := POOL.acquire(database=self.settings_dict["NAME"]):
+            self._adopt(idle.raw)
+            if idle.is_checked or self.is_usable():
                 return True
             self.connection = None
-            spare.raw.close()
+            idle.raw.close()
         return False
 
     def _adopt(self, raw: Any) -> None:
-        """As Django's `connect` leaves it, without what is asked of a new session: this one is set up."""
+        """Use an open connection: set what Django's `connect` sets, without the set-up of a new session."""
         self.in_atomic_block = False
         self.savepoint_ids = []
         self.atomic_blocks = []
@@ -89,5 +90,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
 
 
 def is_server_full(error: OperationalError) -> bool:
-    """Whether a server refused a connection for want of room. Read from English words: that is all there is."""
+    """Whether the server rejected a connection because it has too many. Only the English message says so."""
     return _SERVER_FULL.search(str(error)) is not None

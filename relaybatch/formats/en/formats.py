@@ -1,4 +1,4 @@
-"""How the admin writes times: as logs and answers do (UTC)."""
+"""Date and time formats of the admin: as in logs and API responses (UTC)."""
 
 DATE_FORMAT = "Y-m-d"
 TIME_FORMAT = "H:i:s"

@@ -1,4 +1,4 @@
-"""The catalog of the demo: the example files, with the echo upstream's address of this start in them."""
+"""Write the demo's catalog: the example files with the current address of the echo upstream."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROVIDERS_BY_VARIABLE = {"OPENAI_API_KEY": "openai.yaml", "ANTHROPIC_API_KEY": "
 
 
 def write_catalog(path: Path, *, examples: Path, echo_url: str, environment: Mapping[str, str]) -> None:
-    """In JSON, which is YAML too. A provider's own hosts are added when its key is in the environment."""
+    """Write JSON, which is YAML too. Hosts of a real provider are added if its API key is in the environment."""
     catalog = _read(examples / "catalog.yaml")
     for host in catalog["hosts"]:
         if host["name"] == ECHO_HOST:

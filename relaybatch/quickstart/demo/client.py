@@ -1,4 +1,4 @@
-"""What the demo asks of its own web server, as any caller would."""
+"""HTTP client of the demo for its own web server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DemoResponse:
     text: str
 
     def json(self) -> dict[str, Any]:
-        """The JSON object of a good answer; `QuickstartError` with the answer's own words otherwise."""
+        """Return the JSON object. Raises QuickstartError with the response's text for a status of 400 or more."""
         if self.status >= CLIENT_ERROR:
             raise QuickstartError(f"the demo's own request was refused with {self.status}: {self.text[:300]}")
         content: dict[str, Any] = json.loads(self.text)
@@ -35,7 +35,7 @@ class DemoClient:
     def __init__(self, base_url: str, *, relay_key: str) -> None:
         self._base_url = base_url
         self._session = requests.Session()
-        # A proxy of the environment has no business between us and our own port.
+        # Requests to our own port must not go through a proxy of the environment.
         self._session.trust_env = False
         self._session.headers["Authorization"] = f"Bearer {relay_key}"
 
@@ -49,7 +49,7 @@ class DemoClient:
             return False
 
     def submit(self, body: Path) -> str:
-        """The new batch's id."""
+        """Submit a batch and return its id."""
         return str(self._request("POST", "/v1/batches", data=body.read_bytes()).json()["id"])
 
     def status(self, batch_id: str) -> dict[str, Any]:
@@ -61,5 +61,5 @@ class DemoClient:
         return results
 
     def _request(self, method: str, path: str, *, data: bytes | None = None) -> DemoResponse:
-        answer = self._session.request(method, self._base_url + path, data=data, timeout=TIMEOUT_SECONDS)
-        return DemoResponse(status=answer.status_code, text=answer.text)
+        response = self._session.request(method, self._base_url + path, data=data, timeout=TIMEOUT_SECONDS)
+        return DemoResponse(status=response.status_code, text=response.text)

@@ -1,4 +1,4 @@
-"""`make run`: everything on one machine, from nothing to a finished sample batch, until Ctrl-C."""
+"""Run the demo: start servers and processes, run the example batches, and serve until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from relaybatch.quickstart import procfile
 from relaybatch.quickstart.demo import report
 from relaybatch.quickstart.demo.catalog import write_catalog
 from relaybatch.quickstart.demo.client import DemoClient
-from relaybatch.quickstart.demo.commands import run_step
 from relaybatch.quickstart.demo.demo_secrets import DemoSecrets, load_secrets, save_relay_key
 from relaybatch.quickstart.demo.environment import demo_environment
 from relaybatch.quickstart.demo.names import ADMIN_NAME, ADMIN_PASSWORD_VARIABLE, RELAY_KEY_VARIABLE
 from relaybatch.quickstart.demo.run_examples import print_line, run_examples
-from relaybatch.quickstart.demo.supervised import SupervisedProcesses
+from relaybatch.quickstart.demo.run_step import run_step
+from relaybatch.quickstart.demo.supervised_processes import SupervisedProcesses
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import PrivatePostgres, PrivateRedis, locked_home
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, locked_home
 from relaybatch.server.bind_addresses import port_error
 
 if TYPE_CHECKING:
@@ -32,11 +32,11 @@ ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = ROOT / "examples"
 READY_SECONDS = 60.0
 ECHO_DELAY_MS = "200"
-"""Long enough for the progress to be seen."""
+"""Long enough to see the progress."""
 
 
 def run_demo(*, home: Path, port: int, shutdown: Shutdown) -> None:
-    """Never returns: `Stopped` ends it, or `QuickstartError`; what it started is gone by then."""
+    """Run until it raises `Stopped` or `QuickstartError`. Everything that it started has ended by then."""
     require_free_port(port)
     with contextlib.ExitStack() as closing:
         closing.enter_context(locked_home(home))
@@ -76,7 +76,7 @@ class Demo:
     shutdown: Shutdown
 
     def start_servers(self, closing: contextlib.ExitStack) -> None:
-        """A private one for each address that is not in the environment."""
+        """Start a private server for each address that is not in the environment."""
         closing.callback(print_line, "stopped")
         pause = self.shutdown.sleep
         for variable, what, server in (
@@ -100,7 +100,7 @@ class Demo:
         return processes
 
     def prepare(self, processes: SupervisedProcesses) -> str:
-        """Echo upstream, tables, catalog, admin and relay key, which is returned. Nothing is made twice."""
+        """Start the echo upstream; create tables, catalog, admin and relay key unless they exist. Returns the key."""
         echo_port = free_port()
         print_line(f"upstream   an echo server on port {echo_port}")
         echo = [sys.executable, "-m", "relaybatch.quickstart.demo.echo_upstream", "--port", str(echo_port)]
@@ -124,7 +124,7 @@ class Demo:
         return relay_key
 
     def run_examples(self, processes: SupervisedProcesses, *, relay_key: str) -> None:
-        """The sample batches from submission to results, and how to go on."""
+        """Run the example batches, and print how to go on."""
         with contextlib.closing(DemoClient(self.base_url, relay_key=relay_key)) as client:
             self._wait_until_ready(client, processes)
             run_examples(client, examples=EXAMPLES, shutdown=self.shutdown, check=processes.raise_if_exited)

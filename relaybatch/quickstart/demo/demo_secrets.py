@@ -1,4 +1,4 @@
-"""The secrets of a demo, made once and kept in its home, so that a second start can read what the first one stored."""
+"""The demo's secrets, created once and stored in its home: a second start must decrypt what the first one stored."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ class DemoSecrets:
     master_key: str
     admin_password: str
     relay_key: str = ""
-    """Empty until one was created."""
+    """Empty until it was created."""
 
 
 def load_secrets(home: Path) -> DemoSecrets:
+    """Read the secrets of this home, or create them."""
     path = _path(home)
     if path.exists():
         return DemoSecrets(**json.loads(path.read_text()))
-    made = DemoSecrets(
+    created = DemoSecrets(
         secret_key=secrets.token_urlsafe(48),
         master_key=base64.b64encode(secrets.token_bytes(32)).decode(),
         admin_password=secrets.token_urlsafe(12),
     )
-    _write(path, made)
-    return made
+    _write(path, created)
+    return created
 
 
 def save_relay_key(home: Path, *, relay_key: str) -> None:
@@ -44,7 +45,7 @@ def _path(home: Path) -> Path:
 
 
 def _write(path: Path, content: DemoSecrets) -> None:
-    """Whole or not at all, and never readable by others."""
+    """Replace the file atomically; only the owner can read it."""
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

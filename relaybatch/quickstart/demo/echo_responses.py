@@ -1,4 +1,4 @@
-"""What the demo upstream answers: complete bodies of three APIs, with the last user text in them.
+"""Response bodies of the demo upstream for three APIs; each repeats the last user message.
 
 Shapes: https://platform.openai.com/docs/api-reference/chat/object,
 https://platform.openai.com/docs/api-reference/responses/object and
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 CHARACTERS_PER_TOKEN = 4
 CACHED_BLOCK = 16
-"""The demo pretends that a system prompt was seen before, in blocks of so many tokens."""
+"""Reported tokens of the system prompt that were read from a cache are a multiple of this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,6 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
     messages = [{"role": "user", "content": given}] if isinstance(given, str) else _objects(given)
     system = _text(body.get("instructions")) or _texts_of_role(messages, ("system", "developer"))
     text, counts = _echo(messages, system=system)
-    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
     return {
         "id": _identifier("resp_"),
         "object": "response",
@@ -79,15 +78,7 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
         "instructions": body.get("instructions"),
         "max_output_tokens": body.get("max_output_tokens"),
         "model": body["model"],
-        "output": [
-            {
-                "type": "message",
-                "id": _identifier("msg_"),
-                "status": "completed",
-                "role": "assistant",
-                "content": [part],
-            }
-        ],
+        "output": [_output_message(text)],
         "parallel_tool_calls": True,
         "previous_response_id": None,
         "reasoning": {"effort": None, "summary": None},
@@ -98,15 +89,30 @@ def response(body: dict[str, Any]) -> dict[str, Any]:
         "tools": [],
         "top_p": 1.0,
         "truncation": "disabled",
-        "usage": {
-            "input_tokens": counts.prompt,
-            "input_tokens_details": {"cached_tokens": counts.cached},
-            "output_tokens": counts.completion,
-            "output_tokens_details": {"reasoning_tokens": counts.reasoning},
-            "total_tokens": counts.prompt + counts.completion,
-        },
+        "usage": _response_usage(counts),
         "user": None,
         "metadata": {},
+    }
+
+
+def _output_message(text: str) -> dict[str, Any]:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    return {
+        "type": "message",
+        "id": _identifier("msg_"),
+        "status": "completed",
+        "role": "assistant",
+        "content": [part],
+    }
+
+
+def _response_usage(counts: TokenCounts) -> dict[str, Any]:
+    return {
+        "input_tokens": counts.prompt,
+        "input_tokens_details": {"cached_tokens": counts.cached},
+        "output_tokens": counts.completion,
+        "output_tokens_details": {"reasoning_tokens": counts.reasoning},
+        "total_tokens": counts.prompt + counts.completion,
     }
 
 
@@ -157,12 +163,14 @@ ROUTES: Mapping[str, Route] = {
 
 
 def _echo(messages: list[dict[str, Any]], *, system: str) -> tuple[str, TokenCounts]:
-    said = next((_text(one.get("content")) for one in reversed(messages) if one.get("role") == "user"), "")
-    answer = f"You said: {said}"
-    spoken = "".join(_text(one.get("content")) for one in messages)
+    last_message = next(
+        (_text(one.get("content")) for one in reversed(messages) if one.get("role") == "user"), ""
+    )
+    answer = f"You said: {last_message}"
+    all_text = "".join(_text(one.get("content")) for one in messages)
     completion = _tokens(answer)
     counts = TokenCounts(
-        prompt=_tokens(spoken if system in spoken else system + spoken),
+        prompt=_tokens(all_text if system in all_text else system + all_text),
         cached=_tokens(system) // CACHED_BLOCK * CACHED_BLOCK if system else 0,
         completion=completion,
         reasoning=completion // 4,
@@ -175,7 +183,7 @@ def _texts_of_role(messages: list[dict[str, Any]], roles: tuple[str, ...]) -> st
 
 
 def _text(content: object) -> str:
-    """A string, or the texts of a list of parts."""
+    """The text of a message's content: a string, or a list of parts."""
     if isinstance(content, str):
         return content
     return " ".join(str(part["text"]) for part in _objects(content) if isinstance(part.get("text"), str))

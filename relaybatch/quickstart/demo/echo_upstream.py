@@ -1,7 +1,7 @@
-"""The demo's upstream: answers Chat Completions, Responses and Messages with what the user said. No key is asked for.
+"""The demo's upstream: a Chat Completions, Responses and Messages API that echoes the user. It needs no API key.
 
 `python -m relaybatch.quickstart.demo.echo_upstream --port 9000 [--delay-ms 50]`.
-The delay may come from `ECHO_DELAY_MS`.
+The default delay is `ECHO_DELAY_MS`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MAX_BODY_BYTES = 64 * 1024 * 1024
 
 
 class BadBodyError(Exception):
-    pass
+    """The request body is not one that the demo upstream can answer."""
 
 
 class EchoServer(ThreadingHTTPServer):
@@ -38,7 +38,7 @@ class EchoHandler(BaseHTTPRequestHandler):
     server_version = "relaybatch-echo"
     disable_nagle_algorithm = True
     wbufsize = -1
-    """Headers and body leave in one packet."""
+    """Buffered, so that headers and body are sent in one packet."""
 
     def do_POST(self) -> None:
         body = self._read_body()
@@ -67,7 +67,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         return go_on
 
     def _read_body(self) -> bytes | None:
-        """None when it was answered already: its end cannot be known or it is too long to keep."""
+        """Read the body. None if an error was sent: the length is missing or over the limit."""
         length = self.headers.get("Content-Length", "")
         if not length.isdecimal():
             self.close_connection = True
@@ -90,7 +90,7 @@ class EchoHandler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Nothing: a line per item would bury what a demo has to say."""
+        """Log nothing: a line per item would bury the demo's own output."""
 
 
 def parse_body(body: bytes) -> dict[str, Any]:

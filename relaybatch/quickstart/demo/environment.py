@@ -1,4 +1,4 @@
-"""What the demo's processes read from their environment; whatever the caller has set wins."""
+"""Environment variables of the demo's processes; what the user has set takes precedence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def demo_environment(
     environment: Mapping[str, str], *, home: Path, port: int, secrets: DemoSecrets
 ) -> dict[str, str]:
-    """Without the servers' addresses. An empty variable counts as unset, and `<NAME>_FILE` as `<NAME>`."""
+    """Add the demo's defaults, without the servers' URLs. An empty variable is unset; `<NAME>_FILE` sets `<NAME>`."""
     programs = str(Path(sys.executable).parent)
     defaults = {
         "SECRET_KEY": secrets.secret_key,

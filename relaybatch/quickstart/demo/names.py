@@ -1,4 +1,4 @@
-"""What the demo and the process that prepares its database agree on."""
+"""Names shared by the demo and `prepare_database`, which runs as a process of its own."""
 
 ADMIN_NAME = "admin"
 ADMIN_PASSWORD_VARIABLE = "DEMO_ADMIN_PASSWORD"

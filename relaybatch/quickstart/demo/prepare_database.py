@@ -1,7 +1,7 @@
-"""`python -m relaybatch.quickstart.demo.prepare_database CATALOG`: tables, catalog, admin and relay key of a demo.
+"""`python -m relaybatch.quickstart.demo.prepare_database CATALOG`: create the demo's tables, catalog, admin, relay key.
 
-One process for all of it, since starting Django is what takes long; all of it is harmless when it is there already.
-The key that works is the only line on stdout. No other module of the quickstart imports Django.
+One process for all of them, since Django's start takes the time; safe to repeat. The only line on stdout is a valid
+relay key. No other module of the quickstart imports Django.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def main() -> None:
 
 
 def _create_admin(password: str) -> None:
-    """One that is there keeps its password: a person may have changed it."""
+    """Create the admin unless it exists: its password may have been changed."""
     users = get_user_model()
     if not users.objects.filter(username=ADMIN_NAME).exists():
         users.objects.create_superuser(username=ADMIN_NAME, email="admin@localhost", password=password)
 
 
 def _valid_relay_key(relay_key: str) -> str:
-    """The one of an earlier start, or a new one when this database does not know it."""
+    """Return the key of an earlier start, or a new one if this database does not accept it."""
     from relaybatch.http.errors import Unauthenticated
     from routing.credentials.credential import authenticate
 
@@ -54,9 +54,9 @@ def _valid_relay_key(relay_key: str) -> str:
             pass
         else:
             return relay_key
-    answer = io.StringIO()
-    call_command("create_key", "--service-account", SERVICE_ACCOUNT, "--json", stdout=answer)
-    return str(json.loads(answer.getvalue())["key"])
+    output = io.StringIO()
+    call_command("create_key", "--service-account", SERVICE_ACCOUNT, "--json", stdout=output)
+    return str(json.loads(output.getvalue())["key"])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the demo shows, as text; nothing here prints or asks."""
+"""Format the demo's output: progress, results, totals and next steps. Pure functions, no I/O."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXAMPLE = {
 
 @dataclass(frozen=True, slots=True)
 class FinishedBatch:
-    """A sample batch at its end: its file's name, its status and its results as the API gave them."""
+    """An example batch that has ended: its file's name, its status and its results as the API returned them."""
 
     name: str
     status: dict[str, Any]
@@ -102,7 +102,7 @@ def _totals_row(name: str, batches: Sequence[FinishedBatch]) -> str:
 
 
 def answer_text(response: object) -> str:
-    """The text of an answer in any of the three shapes; empty when there is none."""
+    """The text of a response in any of the three shapes; empty if there is none."""
     match response:
         case {"choices": [{"message": {"content": str(text)}}, *_]}:
             return text
@@ -114,7 +114,7 @@ def answer_text(response: object) -> str:
 
 
 def format_money(nanos: int | None, *, currency: str) -> str:
-    """To the sixth decimal place, cut off and not rounded; no amount for what has no price."""
+    """Format an amount with six decimal places, truncated; `unpriced` for None."""
     if nanos is None:
         return "unpriced"
     return f"{nanos // NANOS}.{nanos % NANOS // 1000:06d} {currency}"

@@ -1,4 +1,4 @@
-"""The sample batches of examples/: submitted, watched and shown."""
+"""Submit the example batches of examples/, print their progress and their results."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 MAX_RUN_SECONDS = 120.0
 POLL_INTERVAL_SECONDS = 0.2
 PROGRESS_INTERVAL_SECONDS = 2.0
-"""How often a line is printed where lines cannot be rewritten."""
+"""How often a progress line is printed where lines cannot be rewritten."""
 CLEAR_LINE = "\r\x1b[K"
 
 
 def print_line(line: str) -> None:
-    """The demo goes on where nobody can read it."""
+    """Print a line. The demo goes on if stdout is closed or full."""
     write_line(sys.stdout, line)
 
 
 def run_examples(
     client: DemoClient, *, examples: Path, shutdown: Shutdown, check: Callable[[], None]
 ) -> None:
-    """Every JSON file of the folder is a batch. `check` raises when a process that is needed has ended."""
+    """Run every JSON file of the folder as a batch. `check` raises if a process of the demo has exited."""
     files = sorted(examples.glob("*.json"))
     ids = [client.submit(file) for file in files]
     print_line(f"sample     {', '.join(file.name for file in files)} from {examples.name}/")
@@ -66,7 +66,7 @@ def _wait_for_end(
 
 
 class ProgressLine:
-    """One line that is rewritten on a terminal; elsewhere a line now and then, and the last."""
+    """One line that is rewritten on a terminal; elsewhere a line every PROGRESS_INTERVAL_SECONDS, and the last."""
 
     def __init__(self) -> None:
         self._rewrites = sys.stdout.isatty()

@@ -1,4 +1,4 @@
-"""A private PostgreSQL: made when missing, started on a free port of 127.0.0.1, stopped with its holder."""
+"""A private PostgreSQL server: created if missing, on a free port of 127.0.0.1; it ends with this process."""
 
 import contextlib
 import os
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from relaybatch.quickstart.errors import QuickstartError
-from relaybatch.quickstart.servers.postgres_home import PostgresLocation, prepare_location
+from relaybatch.quickstart.servers.postgres_location import PostgresLocation, prepare_location
 from relaybatch.quickstart.servers.processes import clean_environment, end_orphan, free_port, log_file
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
@@ -19,7 +19,7 @@ START_SECONDS = 30.0
 MAX_START_TRIES = 5
 POLL_INTERVAL_SECONDS = 0.01
 STATUS_LINE = 7
-"""Counted from 0: the line of `postmaster.pid` that says `ready`."""
+"""Index of the line of `postmaster.pid` that says `ready`."""
 BUILTIN_LOCALES_SINCE = 17
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -30,14 +30,14 @@ SETTINGS = {
     "log_timezone": "UTC",
 }
 NOT_DURABLE = {"fsync": "off", "full_page_writes": "off"}
-"""`synchronous_commit` stays on: without it a killed server forgets what it had confirmed."""
+"""`synchronous_commit` stays on: without it, a killed server loses commits that it had confirmed."""
 
 
 class PrivatePostgres:
-    """Start, stop, kill and start again on the same port and data."""
+    """Can be stopped or killed, and started again on the same port and data."""
 
     def __init__(self, home: Path, *, durable: bool, sleep: Callable[[float], None] = time.sleep) -> None:
-        """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
+        """`sleep` is called while `start` waits. If it raises, `start` ends, and `stop` must be called."""
         self._sleep = sleep
         self._home = home
         self._durable = durable
@@ -56,7 +56,7 @@ class PrivatePostgres:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when it is ready. A second start, after `stop` or `kill`, takes the port of the first."""
+        """Start and wait until it is ready. A second start, after `stop` or `kill`, uses the same port."""
         location = prepare_location(self._home)
         version = major_version(location.binaries)
         self._password = _load_password(self._home / "postgres.password")
@@ -67,7 +67,7 @@ class PrivatePostgres:
         self._start_on_free_port(location)
 
     def stop(self) -> None:
-        """A fast shutdown: sessions are cut off, data is flushed."""
+        """Fast shutdown: sessions are terminated, data is flushed."""
         if self._process is not None:
             self._process.stop()
             self._process = None
@@ -78,7 +78,7 @@ class PrivatePostgres:
             self._process = None
 
     def _start_on_free_port(self, location: PostgresLocation) -> None:
-        """Another port when a stranger took ours meanwhile; the same again while a killed server's children end."""
+        """Try other ports if another program took ours; on a restart the same, while a killed server's children end."""
         kept_port = self.port
         for _ in range(MAX_START_TRIES):
             self.port = kept_port or free_port()
@@ -91,8 +91,8 @@ class PrivatePostgres:
         raise QuickstartError(f"the private PostgreSQL did not start: see {log_file(self._home, 'postgres')}")
 
     def _create_cluster(self, location: PostgresLocation, *, version: int) -> None:
-        """In a folder of another name, renamed when whole: a half-made cluster is never taken for a cluster."""
-        unfinished = location.folder / "half-made"
+        """Create the cluster under another name and rename it once it is complete."""
+        unfinished = location.folder / "unfinished"
         shutil.rmtree(unfinished, ignore_errors=True)
         with _password_file(location, self._password) as password_file:
             self._process = WatchdogProcess(
@@ -143,16 +143,16 @@ class PrivatePostgres:
 
 
 def major_version(binaries: Path) -> int:
-    shown = subprocess.run(
+    output = subprocess.run(
         [binaries / "postgres", "--version"],
         capture_output=True,
         text=True,
         check=False,
         env=clean_environment(),
     )
-    found = re.search(r"\b(\d+)(?:\.|beta|rc|devel)", shown.stdout)
+    found = re.search(r"\b(\d+)(?:\.|beta|rc|devel)", output.stdout)
     if not found:
-        reason = shown.stderr.strip().splitlines()[-1:] or ["no version shown"]
+        reason = output.stderr.strip().splitlines()[-1:] or ["no version shown"]
         raise QuickstartError(
             f"{binaries / 'postgres'} does not run ({reason[0]}): set PG_BIN or DATABASE_URL"
         )

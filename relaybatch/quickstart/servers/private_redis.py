@@ -1,4 +1,4 @@
-"""A private Redis (Valkey, which speaks the same protocol) that keeps nothing on disk."""
+"""A private Redis server (Valkey, which has the same protocol) without persistence."""
 
 import os
 import secrets
@@ -19,10 +19,10 @@ DATABASES = 64
 
 
 class PrivateRedis:
-    """Start, stop, kill and start again on the same port; the address needs its password."""
+    """Can be stopped or killed, and started again on the same port. Its URL contains a password."""
 
     def __init__(self, home: Path, *, sleep: Callable[[float], None] = time.sleep) -> None:
-        """`pause` is called while `start` waits; what it raises ends the waiting, and `stop` is then due."""
+        """`sleep` is called while `start` waits. If it raises, `start` ends, and `stop` must be called."""
         self._sleep = sleep
         self._home = home
         self._pid_file = home / "redis.pid"
@@ -41,7 +41,7 @@ class PrivateRedis:
         return self._process.pid
 
     def start(self) -> None:
-        """Returns when it answers. A second start, after `stop` or `kill`, takes the port of the first."""
+        """Start and wait until it responds. A second start, after `stop` or `kill`, uses the same port."""
         end_orphan(self._pid_file, marks=("redis", "valkey"))
         ports = [self.port] if self.port else [free_port() for _ in range(MAX_START_TRIES)]
         for self.port in ports:
@@ -74,7 +74,7 @@ class PrivateRedis:
         return process
 
     def _write_configuration(self) -> Path:
-        """A file and not flags: other users of the machine can read a command line."""
+        """Write a file instead of flags, since other users of the machine can read the command line."""
         path = self._home / "redis.conf"
         path.unlink(missing_ok=True)
         path.touch(mode=0o600)
@@ -100,7 +100,7 @@ class PrivateRedis:
         return False
 
     def _is_responding(self) -> bool:
-        """The password is in the question, so a stranger on our port does not pass for us."""
+        """Whether the server responds to our password, so that another server on the port is not taken for ours."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
                 connection.sendall(f"AUTH {self._password}\r\nPING\r\n".encode())
@@ -111,7 +111,7 @@ class PrivateRedis:
 
 
 def redis_server() -> Path:
-    """Never resolved: a Debian `redis-server` is a link that picks its role by its name."""
+    """Path of the program. Links are not resolved: Debian's `redis-server` is a link that selects its role by name."""
     named = os.environ.get("REDIS_SERVER")
     if named:
         path = Path(named)

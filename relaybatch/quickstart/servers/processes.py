@@ -1,4 +1,4 @@
-"""Ports, process ids and logs of what the quickstart starts."""
+"""Ports, process ids and log files of what the quickstart starts."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 
 def clean_environment() -> dict[str, str]:
-    """For the servers: the caller's locale, time zone and PG… variables must not change what they do."""
+    """Environment of the servers, without the user's locale, time zone and PG… variables."""
     return {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C", "TZ": "UTC"}
 
 
@@ -29,7 +29,7 @@ def log_file(home: Path, name: str) -> Path:
 
 
 def command_line(pid: int) -> str:
-    """Empty when there is no such process. Small images have /proc but no `ps`, macOS has `ps` but no /proc."""
+    """The process's command line, empty if there is none. Small images lack `ps`, macOS lacks /proc."""
     if Path("/proc/self/cmdline").exists():
         with contextlib.suppress(OSError):
             return (
@@ -40,14 +40,14 @@ def command_line(pid: int) -> str:
                 .strip()
             )
         return ""
-    shown = subprocess.run(
+    output = subprocess.run(
         ["ps", "-ww", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     )
-    return shown.stdout.strip()
+    return output.stdout.strip()
 
 
 def is_process_running(pid: int) -> bool:
-    """False also for a dead process that its parent has not collected: some containers' init never does."""
+    """Whether it runs. False for a zombie too: some containers' init never reaps them."""
     line = command_line(pid)
     return bool(line) and not line.startswith("(") and "<defunct>" not in line
 
@@ -63,7 +63,7 @@ def is_pid_in_use(pid: int) -> bool:
 
 
 def read_pid(path: Path) -> int | None:
-    """The number in a pid file's first line; None when there is none."""
+    """The number in a pid file's first line; None if there is none."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         number = int(path.read_text(encoding="utf-8", errors="replace").splitlines()[0])
         return number if number > 1 else None
@@ -71,10 +71,10 @@ def read_pid(path: Path) -> int | None:
 
 
 def end_orphan(pid_file: Path, *, marks: tuple[str, ...]) -> None:
-    """End the server that a killed holder left on this directory, if its command line shows that it is ours.
+    """End a server that a killed demo left running on this directory, if its command line shows that it is ours.
 
-    A pid file that names nobody, or by now another program, is removed: a server would refuse to start over it.
-    One whose process is gone is the server's own business.
+    A pid file without a valid pid, or with that of another program by now, is deleted: a server would refuse to start.
+    If the process is gone, the file is left for the server, which replaces it.
     """
     pid = read_pid(pid_file)
     if pid is not None:

@@ -1,8 +1,8 @@
 """Run one command and end it when stdin closes: `watchdog.py --log FILE --stop INT:5,QUIT:2 [--user U:G] -- COMMAND`.
 
-The holder keeps the other end of stdin. Closing it is how the holder stops the command, and what the kernel does
-for a holder that was killed, so both go the same way. The command's pid is the only line on stdout. The guard's exit
-status is the command's. Standard library only; started with `-I -S` so that it is up in milliseconds.
+The process that starts it holds the other end of stdin. It closes stdin to stop the command; when it is killed, the
+kernel closes stdin, with the same effect. The command's pid is the only line on stdout. The watchdog exits with the
+command's exit status. It uses the standard library only, and runs with `-I -S` so that it starts in milliseconds.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def _user(text: str) -> dict[str, object]:
 
 
 def _wake_on_signals() -> int:
-    """A descriptor that becomes readable at SIGCHLD, so that nothing has to be polled."""
+    """Return a descriptor that becomes readable on SIGCHLD, so that no polling is needed."""
     reading, writing = os.pipe()
     os.set_blocking(reading, False)
     os.set_blocking(writing, False)
@@ -100,7 +100,7 @@ def _drain(wakeup: int) -> None:
 
 
 def _kill_group(child: "subprocess.Popen[bytes]") -> None:
-    """What the command started in its session and left behind ends with it."""
+    """Kill what the command started in its session and left running."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
 

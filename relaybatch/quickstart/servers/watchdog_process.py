@@ -1,4 +1,4 @@
-"""The holder's side of the guard: a command that cannot outlive this process."""
+"""Run a command under the watchdog (watchdog.py), so that it cannot outlive this process."""
 
 import contextlib
 import os
@@ -14,14 +14,14 @@ WATCHDOG_SCRIPT = Path(__file__).with_name("watchdog.py")
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """The system account a command runs as, when that is not our own."""
+    """The system account that a command runs as, if it is not our own."""
 
     uid: int
     gid: int
 
 
 class WatchdogProcess:
-    """A running command; it ends when `stop` is called and when the process that holds this object dies."""
+    """A running command. It ends when `stop` is called, and when this process dies."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class WatchdogProcess:
         directory: Path = Path("/"),
         account: Account | None = None,
     ) -> None:
-        """`stop_steps`, as `TERM:3,INT:1`: what to send and how long to wait after each; SIGKILL comes last."""
+        """`stop_steps`, as `TERM:3,INT:1`: signals to send, and seconds to wait after each. SIGKILL comes last."""
         user = [f"--user={account.uid}:{account.gid}"] if account else []
         watchdog = [sys.executable, "-I", "-S", str(WATCHDOG_SCRIPT), f"--log={log}", f"--stop={stop_steps}"]
         self._watchdog = subprocess.Popen(
@@ -65,13 +65,13 @@ class WatchdogProcess:
         return self._watchdog.pid
 
     def request_stop(self) -> None:
-        """Begin the stop steps without waiting for them; harmless when it already ended."""
+        """Begin the stop steps without waiting. No effect if the command has exited."""
         assert self._watchdog.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._watchdog.stdin.close()
 
     def wait(self, *, seconds: float | None = None) -> int:
-        """The command's exit status; `subprocess.TimeoutExpired` when it takes longer."""
+        """Wait for the command's exit status. Raises `subprocess.TimeoutExpired` after `seconds`."""
         status = self._watchdog.wait(seconds)
         self.request_stop()
         return status
@@ -81,7 +81,7 @@ class WatchdogProcess:
         return self.wait()
 
     def kill(self) -> None:
-        """SIGKILL, as a crash would; returns when it is gone."""
+        """Send SIGKILL, as in a crash, and wait until it is gone."""
         if self.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""What is left when all is quiet: rows, files, the upstream's memory, and how these belong together."""
+"""The state at the end of a run: rows of the database and requests of the upstream, grouped by item."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ class Event:
 
     @property
     def answer_number(self) -> int | None:
-        """Which answer of the upstream its tokens are from; None when it has none, or none are known."""
+        """Number of the upstream's response that its tokens identify; None if it has no tokens."""
         return self.input - FIRST_INPUT if self.input else None
 
     @property
     def is_refusal(self) -> bool:
-        """Of our host key, as it is taken to be."""
+        """Whether the upstream rejected our host key."""
         return self.error_kind == "upstream_status" and self.status in (401, 403)
 
 
 @dataclass(frozen=True, slots=True)
 class FinalState:
-    """`items`: also those of deleted batches. `events` and `served` by item; the upstream's by number as well."""
+    """`items`: also of deleted batches. `events`, `served`: by item. `answers`: the upstream's responses by number."""
 
     batches: Mapping[uuid.UUID, BatchRow]
     items: Sequence[FinalItem]
@@ -80,7 +80,7 @@ class FinalState:
     answers: Sequence[Served] = field(repr=False)
     submissions: Sequence[Submission] = field(repr=False)
     unknown_items: int = 0
-    """Requests of items that nobody knows."""
+    """How many items the upstream got requests for that are not in the database."""
 
     def events_of(self, item: FinalItem) -> list[Event]:
         return self.events.get((item.batch_id, item.idx), [])

@@ -1,4 +1,4 @@
-"""What was found: each invariant with how often it was looked at, and every time it did not hold."""
+"""Results of the checks: for each invariant how often it was checked, and its violations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 
 MAX_EXAMPLES = 20
-"""Violations told one by one, for each invariant."""
+"""How many violations of an invariant are kept as examples."""
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class Invariant:
 
 
 class Findings:
-    """Written to by several threads. An invariant exists once it was looked at."""
+    """Thread-safe. An invariant exists once it was checked. `notes`: measured values for the report."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -26,7 +26,7 @@ class Findings:
         self.notes: dict[str, str] = {}
 
     def record(self, name: str, *violations: str, times: int = 1) -> None:
-        """It was looked at so many times, and this is what was wrong, if anything."""
+        """Count `times` checks of the invariant, and record the violations, if any."""
         with self._lock:
             invariant = self._invariants.setdefault(name, Invariant(name))
             invariant.looked_at += times

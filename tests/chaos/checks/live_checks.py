@@ -1,4 +1,4 @@
-"""The watch: from the first batch to the last, what must hold at every moment is looked at, by HTTP and by SQL."""
+"""Invariants that must hold at any time, checked by HTTP and by SQL during the whole run."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class FinalItem:
 
 
 class LiveChecks:
-    """`finals`: every final item that was ever seen, also of batches that are gone. `open_items`: at the last look."""
+    """`finals`: every final item ever seen, also of deleted batches. `open_items`: at the last check."""
 
     def __init__(self, deployment: ChaosDeployment, web: WebClient, findings: Findings, *, seed: int) -> None:
         self.finals: dict[uuid.UUID, FinalItem] = {}
@@ -72,7 +72,7 @@ class LiveChecks:
         self._deployment = deployment
         self._web = web
         self._findings = findings
-        self._random = random.Random(f"watching {seed}")
+        self._random = random.Random(f"live checks {seed}")
         self._ended: set[uuid.UUID] = set()
         self._failed: set[uuid.UUID] = set()
         self._final_of: dict[uuid.UUID, int] = {}
@@ -80,7 +80,7 @@ class LiveChecks:
         self._shown: dict[uuid.UUID, dict[int, str]] = {}
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=run, name="watch", daemon=True)
+            threading.Thread(target=run, name="live checks", daemon=True)
             for run in (self._run_sql_checks, self._run_http_checks)
         ]
 
@@ -90,30 +90,30 @@ class LiveChecks:
             thread.start()
 
     def stop(self) -> None:
-        """A last look at the rows is taken first."""
+        """Check the rows once more, and stop."""
         self._stop.set()
         for thread in self._threads:
             thread.join()
 
-    def has_ended(self, order: Submission) -> bool:
-        return bool(order.public_id) and order.row_id in self._ended
+    def has_ended(self, submission: Submission) -> bool:
+        return bool(submission.public_id) and submission.row_id in self._ended
 
-    def has_failed(self, order: Submission) -> bool:
-        """It has ended, with failed items."""
-        return self.has_ended(order) and order.row_id in self._failed
+    def has_failed(self, submission: Submission) -> bool:
+        """Whether it has ended with failed items."""
+        return self.has_ended(submission) and submission.row_id in self._failed
 
-    def may_be_deleted(self, order: Submission) -> bool:
-        """It has ended, and all of its items were seen so."""
-        if not self.has_ended(order):
+    def may_be_deleted(self, submission: Submission) -> bool:
+        """Whether it has ended, and all of its items were seen final."""
+        if not self.has_ended(submission):
             return False
-        batch = order.row_id
+        batch = submission.row_id
         return self._final_of.get(batch, 0) == self._total_of[batch]
 
-    def check_create_response(self, order: Submission, public_id: str) -> None:
-        if order.idempotency_key and order.public_id:
-            other = public_id != order.public_id
+    def check_create_response(self, submission: Submission, public_id: str) -> None:
+        if submission.idempotency_key and submission.public_id:
+            other = public_id != submission.public_id
             self._findings.record(
-                ONE_BATCH, *([f"{order.tag}: {order.public_id}, {public_id}"] if other else [])
+                ONE_BATCH, *([f"{submission.tag}: {submission.public_id}, {public_id}"] if other else [])
             )
 
     def _run_sql_checks(self) -> None:
@@ -138,8 +138,8 @@ class LiveChecks:
         ).fetchall():
             counts = counts or {}
             wrong = sum(counts.values()) != total or (ended and (final_counts != counts or is_open))
-            told = f"batch {batch}: {counts} of {total}, final {final_counts}"
-            self._findings.record(ADD_UP, *([told] if wrong else []))
+            message = f"batch {batch}: {counts} of {total}, final {final_counts}"
+            self._findings.record(ADD_UP, *([message] if wrong else []))
             self._total_of[batch], self.max_attempts[batch] = total, most_attempts
             open_items += counts.get("available", 0) + counts.get("running", 0)
             if ended:
@@ -161,33 +161,40 @@ class LiveChecks:
 
     def _run_http_checks(self) -> None:
         while not self._stop.wait(HTTP_INTERVAL_SECONDS):
-            known = [order for order in self.submissions if order.public_id and not order.is_deleted]
+            known = [
+                submission
+                for submission in self.submissions
+                if submission.public_id and not submission.is_deleted
+            ]
             if known:
                 self._check_status(self._random.choice(known[-60:]))
 
-    def _check_status(self, order: Submission) -> None:
-        reply = self._web.call(self._random, "GET", f"{order.path}/{order.public_id}", owner=order.owner)
+    def _check_status(self, submission: Submission) -> None:
+        reply = self._web.call(
+            self._random, "GET", f"{submission.path}/{submission.public_id}", owner=submission.owner
+        )
         if reply is None or reply.status != 200:
             return
-        shown = json.loads(reply.body)
-        counts, total = _reported_counts(order, shown)
-        told = f"{order.dialect} {order.public_id}: shows {counts} of {total}"
+        status = json.loads(reply.body)
+        counts, total = _reported_counts(submission, status)
+        message = f"{submission.dialect} {submission.public_id}: shows {counts} of {total}"
         self._findings.record(
-            ADD_UP, *([told] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else [])
+            ADD_UP,
+            *([message] if sum(counts.values()) != total or min(counts.values(), default=0) < 0 else []),
         )
-        if order.dialect == "relay":
-            self._compare_items(order, shown)
+        if submission.dialect == "relay":
+            self._compare_items(submission, status)
 
-    def _compare_items(self, order: Submission, shown: dict[str, Any]) -> None:
-        seen = self._shown.setdefault(order.row_id, {})
-        now = {item["idx"]: item["state"] for item in shown["items"]}
-        if sorted(now) != list(range(len(order.hashes))):
-            self._findings.record(ADD_UP, f"{order.public_id}: shows items {sorted(now)}")
+    def _compare_items(self, submission: Submission, status: dict[str, Any]) -> None:
+        seen = self._shown.setdefault(submission.row_id, {})
+        now = {item["idx"]: item["state"] for item in status["items"]}
+        if sorted(now) != list(range(len(submission.hashes))):
+            self._findings.record(ADD_UP, f"{submission.public_id}: shows items {sorted(now)}")
         counted = Counter(now.values())
-        told = f"{order.public_id}: shows {shown['counts']} beside items that are {dict(counted)}"
-        self._findings.record(ONE_INSTANT, *([told] if shown["counts"] != counted else []))
+        message = f"{submission.public_id}: shows {status['counts']} beside items that are {dict(counted)}"
+        self._findings.record(ONE_INSTANT, *([message] if status["counts"] != counted else []))
         changed = [
-            f"{order.public_id}[{idx}]: {was} became {now.get(idx)}"
+            f"{submission.public_id}[{idx}]: {was} became {now.get(idx)}"
             for idx, was in seen.items()
             if now.get(idx) != was
         ]
@@ -195,9 +202,9 @@ class LiveChecks:
         seen.update((idx, state) for idx, state in now.items() if state not in ("available", "running"))
 
 
-def _reported_counts(order: Submission, shown: dict[str, Any]) -> tuple[dict[str, int], int]:
-    """In Relay's the items are counted besides; in chat's, OpenAI's own three are left out."""
-    if order.dialect == "relay":
-        return shown["counts"], shown["TotalItems"]
+def _reported_counts(submission: Submission, status: dict[str, Any]) -> tuple[dict[str, int], int]:
+    """Counts and total of a status. OpenAI's own three counts of the chat dialect are left out."""
+    if submission.dialect == "relay":
+        return status["counts"], status["TotalItems"]
     names = ("processing", "succeeded", "errored", "canceled", "expired")
-    return {name: shown["request_counts"][name] for name in names}, len(order.hashes)
+    return {name: status["request_counts"][name] for name in names}, len(submission.hashes)

@@ -1,4 +1,4 @@
-"""Memory, threads and descriptors of the processes, and the database's sessions: bounded, however long it went on."""
+"""Limits on memory, threads and descriptors of the processes, and on database sessions, after a long run."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from tests.chaos.deployment.service import Service
 
 WARM_UP_SECONDS = 25.0
-"""Until a process has surely loaded what it needs, even one that was stopped meanwhile: growth counts from then."""
+"""When a process has loaded what it needs, even if it was stopped in between: growth counts from then."""
 MIB = 1 << 20
 MAX_GROWTH_BYTES = 60 * MIB
 MAX_MEMORY_BYTES = 250 * MIB
 WEB_THREADS = 8
 MAX_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * SLOTS + 12, "sweeper": 8}
-"""Obstore's runtime has a thread for each of ours that reads or writes a file, for ten seconds."""
+"""Obstore's runtime keeps a thread for ten seconds for each of our threads that reads or writes a file."""
 MAX_DESCRIPTORS = {"web": 90, "worker": 120, "sweeper": 40}
-# Two threads' worth for each readiness probe, and as much again while old and new processes are side by side.
+# Four sessions for the readiness checks of a web process; all of it twice, while old and new processes overlap.
 MAX_SESSIONS = 2 * PROCESSES_PER_KIND * ((WEB_THREADS + 1 + 4) + (SLOTS + 3) + 1)
 
 
@@ -37,7 +37,7 @@ class ResourceUse:
 
 
 class ResourceChecks:
-    """`note` now and then: the first size of each process after it got warm is kept."""
+    """`sample` repeatedly: the first measurement of each process after its warm-up is kept."""
 
     def __init__(self, deployment: ChaosDeployment) -> None:
         self._deployment = deployment
@@ -46,40 +46,40 @@ class ResourceChecks:
     def sample(self) -> None:
         for service in self._deployment.services:
             if service.is_running and time.monotonic() - service.started_at > WARM_UP_SECONDS:
-                size = _measure(service)
-                if size and size.pid not in self._first:
-                    self._first[size.pid] = size
+                use = _measure(service)
+                if use and use.pid not in self._first:
+                    self._first[use.pid] = use
 
     def check(self, findings: Findings, *, max_sessions: int) -> None:
         for service in self._deployment.services:
-            size = _measure(service)
-            if size is None:
+            use = _measure(service)
+            if use is None:
                 findings.record("every process is there at the end", service.name)
                 continue
             findings.record("every process is there at the end")
-            self._check_one(service, size, findings)
+            self._check_one(service, use, findings)
         over = [f"{max_sessions} of {MAX_SESSIONS}"] if max_sessions > MAX_SESSIONS else []
         findings.record("database sessions are bounded", *over)
         findings.notes["most database sessions"] = f"{max_sessions} (bound {MAX_SESSIONS})"
 
-    def _check_one(self, service: Service, size: ResourceUse, findings: Findings) -> None:
-        growth = size.memory_bytes - self._first.get(size.pid, size).memory_bytes
+    def _check_one(self, service: Service, use: ResourceUse, findings: Findings) -> None:
+        growth = use.memory_bytes - self._first.get(use.pid, use).memory_bytes
         age = time.monotonic() - service.started_at
         findings.notes[f"{service.name}, {age:.0f} s old"] = (
-            f"{size.memory_bytes // MIB} MiB (+{growth // MIB}), {size.threads} threads, "
-            f"{size.descriptors} descriptors"
+            f"{use.memory_bytes // MIB} MiB (+{growth // MIB}), {use.threads} threads, "
+            f"{use.descriptors} descriptors"
         )
         for name, is_over in (
             ("memory of long-lived processes does not grow", growth > MAX_GROWTH_BYTES),
-            ("memory is bounded", size.memory_bytes > MAX_MEMORY_BYTES),
-            ("threads are bounded", size.threads > MAX_THREADS[service.kind]),
-            ("descriptors and sockets are bounded", size.descriptors > MAX_DESCRIPTORS[service.kind]),
+            ("memory is bounded", use.memory_bytes > MAX_MEMORY_BYTES),
+            ("threads are bounded", use.threads > MAX_THREADS[service.kind]),
+            ("descriptors and sockets are bounded", use.descriptors > MAX_DESCRIPTORS[service.kind]),
         ):
-            findings.record(name, *([f"{service.name}: {size}, grown by {growth}"] if is_over else []))
+            findings.record(name, *([f"{service.name}: {use}, grown by {growth}"] if is_over else []))
 
 
 def _measure(service: Service) -> ResourceUse | None:
-    """Of gunicorn the worker, which does the work; `pid` is then its own too."""
+    """Measure a process; of gunicorn its worker process, whose `pid` is returned then."""
     if not service.is_running:
         return None
     try:

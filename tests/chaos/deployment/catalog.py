@@ -1,4 +1,4 @@
-"""The catalog of the chaos: two hosts, policies that can and cannot fail over, and a caller for each of them."""
+"""The catalog: two hosts, policies with and without failover, and an owner for each of them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ POLICIES: Mapping[str, tuple[str, ...]] = {
 OWNERS = {"ana": "wide", "bert": "narrow", "cleo": "turns", "dora": "limited", "emil": "wide"}
 """Owner to policy. A host key's value is its name."""
 REVOKED_HOST_KEY = "near-3"
-"""The only one that the upstream answers with 401: its breaker is then open for a minute at least."""
+"""The only host key that the upstream rejects with 401: its breaker is then open for at least a minute."""
 REVOKED_OWNER = "emil"
-"""Whose key is revoked for good in the middle of the run; the others' are only disabled for a while."""
+"""The owner whose relay key is revoked in the middle of the run; those of others are only disabled for a while."""
 
 
 def catalog(ports: Mapping[str, int]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Where the chaos happens: servers, an upstream and processes of its own, in a folder of its own."""
+"""A deployment for a run: servers, an upstream and processes of its own, in a folder of its own."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from relaybatch.quickstart import procfile
-from relaybatch.quickstart.demo.commands import run_step
+from relaybatch.quickstart.demo.run_step import run_step
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import Servers, delete_home_data, private_servers
 from relaybatch.quickstart.servers.processes import free_port
-from relaybatch.quickstart.servers.servers import Servers, forget_home, private_servers
 from tests.chaos.deployment.catalog import OWNERS, catalog
 from tests.chaos.deployment.service import Service
 from tests.chaos.deployment.upstream import Upstream
@@ -36,7 +36,7 @@ DEPLOYMENT_VARIABLES = (
     *("RELAY_", "PUBLIC_URL", "HTTPS_ONLY", "LOG_", "ALLOWED_HOSTS", "CSRF_", "GUNICORN_"),
     *("DATABASE_URL", "REDIS_URL", "SECRET_KEY"),
 )
-"""The caller's own settings must not reach this deployment."""
+"""Variables of the user's environment that must not reach this deployment."""
 LOST_SECONDS = 3
 ITEM_SECONDS = 6
 GRACE_SECONDS = 2
@@ -44,7 +44,7 @@ SLOTS = 8
 PROCESSES_PER_KIND = 2
 READY_SECONDS = 60.0
 SESSION_NAME = "chaos"
-"""Of our own database sessions, which are spared when all others are cut."""
+"""Application name of the checks' own database sessions, which are not terminated by faults."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class ChaosDeployment:
         return [service for service in self.services if service.kind == kind]
 
     def database(self, *, seconds: int = 5) -> psycopg.Connection[tuple[object, ...]]:
-        """A session of ours. Raises psycopg's OperationalError while the server is away."""
+        """Open a session for the checks. Raises psycopg's OperationalError while the server is down."""
         return psycopg.connect(
             self.servers.database_url, application_name=SESSION_NAME, autocommit=True, connect_timeout=seconds
         )
@@ -79,7 +79,7 @@ class ChaosDeployment:
 
 @contextlib.contextmanager
 def start_deployment(home: Path, *, seed: int, shutdown: Shutdown) -> Iterator[ChaosDeployment]:
-    """Everything is up and answers. At the end all processes are gone; the folder stays, see `forget`."""
+    """Start everything and wait until it is ready. All processes end with the block; the folder stays (delete_home)."""
     with contextlib.ExitStack() as closing:
         servers = closing.enter_context(private_servers(home, durable=True))
         upstream = Upstream(seed=seed)
@@ -98,7 +98,7 @@ def start_deployment(home: Path, *, seed: int, shutdown: Shutdown) -> Iterator[C
 
 
 def delete_home(home: Path) -> None:
-    forget_home(home)
+    delete_home_data(home)
     shutil.rmtree(home, ignore_errors=True)
 
 
@@ -124,7 +124,7 @@ def _prepare(
 ) -> dict[str, Credential]:
     path = home / "catalog.json"
     path.write_text(json.dumps(catalog(upstream.ports)))
-    told = run_step(
+    output = run_step(
         "database",
         [sys.executable, "-m", "tests.chaos.deployment.prepare", str(path), *OWNERS],
         root=ROOT,
@@ -133,7 +133,7 @@ def _prepare(
     )
     return {
         owner: Credential(key["id"], {"Authorization": f"Bearer {key['key']}"})
-        for owner, key in json.loads(told).items()
+        for owner, key in json.loads(output).items()
     }
 
 
@@ -155,7 +155,7 @@ def _services(home: Path, environment: Mapping[str, str], ports: tuple[int, ...]
 
 
 def _end_all(services: tuple[Service, ...]) -> None:
-    """All are asked first: the slowest decides how long it takes."""
+    """Stop all of them at the same time."""
     for service in services:
         service.thaw()
         service.terminate()

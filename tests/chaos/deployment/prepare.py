@@ -1,6 +1,6 @@
-"""`python -m tests.chaos.deployment.prepare CATALOG OWNER…`: tables, catalog, and a relay key for each owner, as JSON.
+"""`python -m tests.chaos.deployment.prepare CATALOG OWNER…`: create tables, catalog and relay keys; print keys as JSON.
 
-A process of its own, since its settings are those of the deployment that is about to start.
+A process of its own, since it needs the settings of the deployment that is about to start.
 """
 
 from __future__ import annotations

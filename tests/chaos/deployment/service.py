@@ -1,4 +1,4 @@
-"""One process of the deployment, as whoever harms it sees it: to be killed, stopped, continued, started again."""
+"""A process of the deployment that can be killed, stopped, frozen and started again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STOP_STEPS = "TERM:12"
 
 
 class Service:
-    """`kind` is the Procfile's name. `started_at`: of the process that runs now, on the monotonic clock."""
+    """`kind`: its name in the Procfile. `started_at`: monotonic time when the current process started."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Service:
 
     @property
     def pid(self) -> int:
-        """0 while none runs."""
+        """0 while it does not run."""
         return self._process.pid if self._process else 0
 
     @property
@@ -51,7 +51,7 @@ class Service:
 
     @property
     def is_stopping(self) -> bool:
-        """Whether a process that was asked to stop is still there."""
+        """Whether a process that was asked to stop still runs."""
         self._stopping = [process for process in self._stopping if process.is_alive]
         return bool(self._stopping)
 
@@ -75,7 +75,7 @@ class Service:
             self._process = None
 
     def terminate(self) -> None:
-        """SIGTERM, without waiting."""
+        """Send SIGTERM without waiting."""
         if self._process:
             self._process.request_stop()
             self._stopping.append(self._process)
@@ -88,14 +88,14 @@ class Service:
         self._signal(signal.SIGCONT)
 
     def end(self) -> None:
-        """Whatever state it is in, it and its predecessors are gone on return."""
+        """End it and its predecessors, in any state, and wait."""
         self.thaw()
         self.terminate()
         for process in self._stopping:
             process.wait()
 
     def _signal(self, number: signal.Signals) -> None:
-        """To the whole group: gunicorn's master and worker, not one of them."""
+        """Signal the whole process group: gunicorn's master and its worker."""
         if self._process and self._process.is_alive:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)

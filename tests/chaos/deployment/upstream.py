@@ -1,4 +1,4 @@
-"""The upstream: answers well, slowly, wrongly or not at all, and remembers every request and what became of it."""
+"""The upstream: responds well, slowly, wrongly or not at all, and records every request with its response."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ HOSTS = ("near", "far")
 HEALTHY_PROFILE: Mapping[str, float] = {"well": 1}
 RETRY_AFTERS = ("0", "1", "2", "-1", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "")
 STOP_SECONDS = 10.0
-# Of requests, when the upstream is not at its best.
-INTERIM_BEFORE_THE_BODY = 0.03
+# Probability of a 1xx response before the request body was read, unless the profile is the healthy one.
+INTERIM_PROBABILITY = 0.03
 
 
 @dataclass(slots=True)
 class Served:
-    """One request and its answer. `whole`: all of the answer was handed to a connection that was still there."""
+    """A request and its response. `is_whole`: the complete response was written to a connection that was still open."""
 
     number: int
     at: float
@@ -47,7 +47,7 @@ class Served:
 
 
 class Upstream:
-    """Two hosts on an event loop in a thread of its own. `mood`: kinds of answers with their weights."""
+    """Two hosts on an event loop in a thread of its own. `profile`: kinds of responses with their weights."""
 
     def __init__(self, *, seed: int) -> None:
         self.profile: Mapping[str, float] = HEALTHY_PROFILE
@@ -77,7 +77,7 @@ class Upstream:
             asyncio.run_coroutine_threadsafe(self._listen(host), self._loop).result(STOP_SECONDS)
 
     def stop_host(self, host: str) -> None:
-        """Nobody listens at its port, and whoever was connected is cut off."""
+        """Close the host's port and abort its connections."""
         asyncio.run_coroutine_threadsafe(self._close_host(host), self._loop).result(STOP_SECONDS)
 
     async def _listen(self, host: str) -> None:
@@ -109,18 +109,18 @@ class Upstream:
             while await self._serve_one(host, reader, writer):
                 pass
         except (OSError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # The client left, or was cut off: both are what this is about.
+            pass  # the client disconnected, or was disconnected by a fault
         finally:
             self._writers.discard(writer)
             with contextlib.suppress(OSError):
                 writer.close()
 
     async def _serve_one(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """False when the connection is to be closed."""
+        """Serve one request. False if the connection must be closed then."""
         text = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         request_line, *lines = text.strip().split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
-        if self.profile is not HEALTHY_PROFILE and self._random.random() < INTERIM_BEFORE_THE_BODY:
+        if self.profile is not HEALTHY_PROFILE and self._random.random() < INTERIM_PROBABILITY:
             await self._write(INTERIM, writer)
         body = await reader.readexactly(int(headers.get("content-length", "0")))
         served = self._record(host, headers, body)
@@ -148,7 +148,7 @@ class Upstream:
         return served
 
     async def _pause(self, kind: str, reader: asyncio.StreamReader) -> None:
-        """Ends early when the client hangs up."""
+        """Wait as the kind of response demands, at most until the client disconnects."""
         seconds = self._random.uniform(0.01, 0.15)
         if kind == "slow":
             seconds = self._random.uniform(0.5, 3.0)
@@ -185,7 +185,7 @@ class Upstream:
         await writer.drain()
 
     async def _moment(self, kind: Kind) -> None:
-        """Shorter than the silence after which a connection serves again."""
+        """Pause for less than the idle time after which the client reuses a connection."""
         await asyncio.sleep(self._random.uniform(0.01, 0.2) if kind.apart else 0)
 
     def _headers(self, kind: str) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What the upstream answers: valid bodies of three APIs, each with a usage that no other answer has, and failures."""
+"""Responses of the upstream: valid bodies of three APIs, each with a unique usage, and failures."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ import json
 from dataclasses import dataclass
 
 FIRST_INPUT = 1_000
-"""`input` tokens of answer 0. Answer n states n more, so an event's tokens say which answer they are from."""
+"""`input` tokens of response 0. Response n states n more, so the tokens of a usage event identify the response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One way to answer. `final`: the attempt must end with it; else another key may be tried.
+    """A kind of response. `final`: the attempt must end with it; otherwise another key may be tried.
 
-    `usable`: a whole answer of this kind completes the item. `before`, `behind`: what surrounds it on its connection,
-    a moment earlier or later when `apart`; `twice`: another copy of it lies behind it. `missing`: bytes less than its
-    Content-Length says, or more when negative.
+    `usable`: a whole response of this kind completes the item. `before`, `behind`: bytes sent before and after it, with
+    a short pause between if `apart`; `twice`: it is sent twice. `missing`: how many bytes it is shorter than its
+    Content-Length, or longer if negative.
     """
 
     status: int
@@ -62,12 +62,12 @@ KINDS = {
 
 
 def tokens_of(number: int) -> tuple[int, int]:
-    """Input and output of the answer with this number."""
+    """Input and output tokens of the response with this number."""
     return FIRST_INPUT + number, 1 + number % 97
 
 
 def usable_body(path: str, number: int, *, with_usage: bool) -> bytes:
-    """Odd on purpose: blanks, a number beyond 64 bits, an escaped NUL, U+2028. It must come back byte for byte."""
+    """Unusual JSON: white space, a number over 64 bits, an escaped NUL, U+2028. It must be stored byte for byte."""
     tokens_in, tokens_out = tokens_of(number)
     if path.endswith("/responses"):
         usage = f'{{"input_tokens": {tokens_in}, "output_tokens": {tokens_out}}}'
@@ -79,8 +79,8 @@ def usable_body(path: str, number: int, *, with_usage: bool) -> bytes:
         usage = f'{{"prompt_tokens": {tokens_in}, "completion_tokens": {tokens_out}}}'
         shape = '"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "yes"}}]'
     odd = '"odd":[1.0, 1180591620717411303424,"\\u0000\u2028é" ]'
-    told = f', "usage" : {usage}' if with_usage else ""
-    return f'{{ "id": "answer-{number}", {shape}, {odd}{told} }}'.encode()
+    usage_member = f', "usage" : {usage}' if with_usage else ""
+    return f'{{ "id": "answer-{number}", {shape}, {odd}{usage_member} }}'.encode()
 
 
 def error_body(status: int) -> bytes:

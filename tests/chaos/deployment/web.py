@@ -1,4 +1,4 @@
-"""Calls to the web processes, and what they answered: every status counted, and a 5xx that has no excuse told."""
+"""HTTP client for the web processes. It counts every status, and reports a 5xx other than 503 as a violation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reply:
 
 
 class WebClient:
-    """Both web processes, one chosen at random for each call."""
+    """Each call goes to one of the web processes, chosen at random."""
 
     def __init__(self, deployment: ChaosDeployment, findings: Findings) -> None:
         self.statuses: Counter[str] = Counter()
@@ -38,7 +38,7 @@ class WebClient:
 
     def call(
         self,
-        chance: random.Random,
+        rng: random.Random,
         method: str,
         path: str,
         *,
@@ -46,17 +46,19 @@ class WebClient:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply | None:
-        """None: no whole answer came. Whether the call had its effect is then unknown."""
-        port = chance.choice(self._deployment.web_ports)
+        """Send a request. None if no complete response came; it is unknown then whether it had an effect."""
+        port = rng.choice(self._deployment.web_ports)
         sent = {**self._deployment.credentials[owner].headers, **(headers or {})}
         began = time.monotonic()
         reply = _send(port, method, path, headers=sent, body=body)
         with self._lock:
             self.statuses[str(reply.status) if reply else "no answer"] += 1
         wrong = reply is not None and reply.status >= 500 and reply.status != 503
-        told = f"{method} {path}: {reply.status} {reply.body[:120]!r}" if wrong and reply else ""
+        message = f"{method} {path}: {reply.status} {reply.body[:120]!r}" if wrong and reply else ""
         self._findings.record(
-            NO_5XX, *([f"{told} (after {time.monotonic() - began:.1f} s)"] if told else []), times=bool(reply)
+            NO_5XX,
+            *([f"{message} (after {time.monotonic() - began:.1f} s)"] if message else []),
+            times=bool(reply),
         )
         return reply
 

@@ -1,4 +1,4 @@
-"""`make clean` removes a demo's data and nothing else, whatever RELAYBATCH_HOME says."""
+"""`make clean` deletes a demo's data and nothing else, whatever RELAYBATCH_HOME is."""
 
 from __future__ import annotations
 

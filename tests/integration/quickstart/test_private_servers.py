@@ -1,4 +1,4 @@
-"""The private PostgreSQL and Redis: started, stopped, killed, found again."""
+"""The private PostgreSQL and Redis: started, stopped, killed, and started again on their data."""
 
 from __future__ import annotations
 
@@ -20,17 +20,22 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from relaybatch.quickstart.errors import QuickstartError
+from relaybatch.quickstart.servers.private_servers import (
+    PrivatePostgres,
+    PrivateRedis,
+    delete_home_data,
+    private_servers,
+)
 from relaybatch.quickstart.servers.processes import command_line, is_process_running
-from relaybatch.quickstart.servers.servers import PrivatePostgres, PrivateRedis, forget_home, private_servers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 ROOT = Path(__file__).resolve().parents[3]
-HOLDER = """
+PARENT = """
 import sys, time
 from pathlib import Path
-from relaybatch.quickstart.servers.servers import private_servers
+from relaybatch.quickstart.servers.private_servers import private_servers
 with private_servers(Path(sys.argv[1]), durable=False) as servers:
     print(servers.postgres.pid, servers.redis.pid, flush=True)
     time.sleep(600)
@@ -45,12 +50,12 @@ def own_binaries_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def used_home() -> Iterator[Path]:
-    """Has a cluster in it: making one takes a second or two, copying it none."""
+    """A home that contains a cluster: to create one takes a second or two, to copy it no time."""
     folder = Path(tempfile.mkdtemp(prefix="relaybatch-used-home-"))
     with private_servers(folder, durable=False):
         pass
     yield folder
-    forget_home(folder)
+    delete_home_data(folder)
     shutil.rmtree(folder)
 
 
@@ -59,7 +64,7 @@ def home(used_home: Path) -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="relaybatch-home-"))
     subprocess.run(["cp", "-a", f"{used_home}/.", str(folder)], check=True)
     yield folder
-    forget_home(folder)
+    delete_home_data(folder)
     shutil.rmtree(folder)
 
 
@@ -141,23 +146,23 @@ def test_redis_restarts_empty_on_its_port(home: Path, way_down: str) -> None:
         server.stop()
 
 
-def test_a_killed_holder_leaves_no_server(home: Path) -> None:
-    holder = start_holder(home)
-    pids = pids_of(holder)
-    holder.kill()
-    holder.communicate()
+def test_a_killed_parent_leaves_no_server(home: Path) -> None:
+    parent = start_parent(home)
+    pids = pids_of(parent)
+    parent.kill()
+    parent.communicate()
     wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
-def test_a_holder_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
-    holder = start_holder(home)
-    pids = pids_of(holder)
-    holder.send_signal(signal.SIGTERM)
-    holder.communicate()
+def test_a_parent_that_is_stopped_with_a_signal_leaves_no_server(home: Path) -> None:
+    parent = start_parent(home)
+    pids = pids_of(parent)
+    parent.send_signal(signal.SIGTERM)
+    parent.communicate()
     wait_until(lambda: not any(is_process_running(pid) for pid in pids), seconds=5)
 
 
-def test_a_second_holder_of_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
+def test_a_second_run_in_a_home_is_refused_and_the_first_goes_on(home: Path) -> None:
     with private_servers(home, durable=False) as servers:
         with pytest.raises(QuickstartError, match="RELAYBATCH_HOME"), private_servers(home, durable=False):
             pass
@@ -193,13 +198,13 @@ def test_a_live_server_left_on_the_data_is_ended_first(home: Path) -> None:
         first.stop()
 
 
-def test_a_half_made_cluster_is_made_anew(postgres: PrivatePostgres) -> None:
+def test_an_unfinished_cluster_is_created_anew(postgres: PrivatePostgres) -> None:
     postgres.start()
     folder = data_folder(postgres).parent
     postgres.stop()
     shutil.rmtree(folder / "data")
-    (folder / "half-made").mkdir()
-    (folder / "half-made" / "PG_VERSION").write_text("18\n")
+    (folder / "unfinished").mkdir()
+    (folder / "unfinished" / "PG_VERSION").write_text("18\n")
     postgres.start()
     assert answers(postgres.url)
     assert sorted(path.name for path in folder.iterdir()) == ["data"]
@@ -226,7 +231,7 @@ def test_binaries_that_are_not_there_are_named(
 
 
 def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from relaybatch.quickstart.servers.postgres_home import postgres_binaries
+    from relaybatch.quickstart.servers.postgres_location import postgres_binaries
     from relaybatch.quickstart.servers.private_redis import redis_server
 
     link = home / "my-redis-server"
@@ -238,7 +243,7 @@ def test_other_binaries_can_be_named(home: Path, monkeypatch: pytest.MonkeyPatch
         assert str(link) in command_line(servers.redis.pid)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root has to lend the server to another account")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root must run the server as another account")
 def test_root_s_server_runs_as_another_account_also_from_folders_closed_to_it(home: Path) -> None:
     closed = home / "closed"
     closed.mkdir(mode=0o700)
@@ -250,7 +255,7 @@ def test_root_s_server_runs_as_another_account_also_from_folders_closed_to_it(ho
         with private_servers(inner, durable=False) as servers:
             assert answers(servers.database_url)
     finally:
-        forget_home(inner)
+        delete_home_data(inner)
 
 
 def test_no_secret_is_readable_by_others(home: Path) -> None:
@@ -259,14 +264,14 @@ def test_no_secret_is_readable_by_others(home: Path) -> None:
         assert [oct(path.stat().st_mode & 0o777) for path in secrets] == ["0o600", "0o600"]
 
 
-def start_holder(home: Path) -> subprocess.Popen[str]:
+def start_parent(home: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+        [sys.executable, "-c", PARENT, str(home)], stdout=subprocess.PIPE, text=True, cwd=ROOT
     )
 
 
-def pids_of(holder: subprocess.Popen[str]) -> list[int]:
-    assert holder.stdout is not None
+def pids_of(parent: subprocess.Popen[str]) -> list[int]:
+    assert parent.stdout is not None
     with contextlib.suppress(ValueError):
-        return [int(word) for word in holder.stdout.readline().split()]
-    raise AssertionError("the holder did not start its servers")
+        return [int(word) for word in parent.stdout.readline().split()]
+    raise AssertionError("the parent did not start its servers")

@@ -1,4 +1,4 @@
-"""A database or a role may be set otherwise than usual, for its other users: our sessions set what they need."""
+"""Our sessions set what they need, whatever defaults a database or a role has for its other users."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @contextlib.contextmanager
 def altered(name: str, value: str) -> Iterator[None]:
-    """For new sessions only, so not for this test's own."""
+    """Alter the database for new sessions, so not for this test's own."""
     database = connection.ops.quote_name(connection.settings_dict["NAME"])
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER DATABASE {database} SET {name} TO {value}")
@@ -40,7 +40,7 @@ def new_session(query: str = "") -> Iterator[BaseDatabaseWrapper]:
         yield other
 
 
-def shown(name: str, query: str = "") -> str:
+def setting_of(name: str, query: str = "") -> str:
     with new_session(query) as session, session.cursor() as cursor:
         cursor.execute("SELECT current_setting(%s)", [name])
         return str(cursor.fetchone()[0])
@@ -61,7 +61,7 @@ def shown(name: str, query: str = "") -> str:
 )
 def test_a_session_has_what_it_needs_whatever_the_database_says(name: str, value: str, ours: str) -> None:
     with altered(name, value):
-        assert shown(name) == ours
+        assert setting_of(name) == ours
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_session_has_what_it_needs_whatever_the_database_says(name: str, value
     ],
 )
 def test_the_search_path_that_the_address_names_stays(query: str) -> None:
-    assert shown("search_path", query) == "other"
+    assert setting_of("search_path", query) == "other"
 
 
 def test_a_transaction_is_read_committed_whatever_the_session_says() -> None:

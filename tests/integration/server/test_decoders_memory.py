@@ -1,4 +1,4 @@
-"""No body and no answer takes more than four times its size, whatever is in it: over every decoder of outside bytes."""
+"""No decoder of untrusted bytes takes more than four times the size of a body or response, whatever it contains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PROGRAM = (
 
 
 @pytest.mark.skipif(
-    not Path("/proc/self/clear_refs").exists(), reason="the system does not tell a process's peak"
+    not Path("/proc/self/clear_refs").exists(), reason="the system does not report a process's peak"
 )
 @pytest.mark.parametrize(
     "groups", [("create", "retry"), ("item", "answer"), ("exchange", "result")], ids=" ".join

@@ -1,4 +1,4 @@
-"""The same surface under an ASGI server."""
+"""The same API under an ASGI server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from django.test import AsyncClient
 
 from batches.models import Batch
 from batches.payloads import open_store
-from relaybatch.http.request_body import max_sent_bytes
+from relaybatch.http.body_limits import max_sent_bytes
 from tests.support.rows.item_outcomes import complete
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers import asgi
@@ -33,14 +33,14 @@ PIECE = bytes(1 << 18)
 @pytest.fixture
 def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> WatchedStream:
     settings.ROOT_URLCONF = "tests.support.servers.asgi"
-    fresh = WatchedStream()
-    monkeypatch.setattr(asgi, "watched", fresh)
-    return fresh
+    stream = WatchedStream()
+    monkeypatch.setattr(asgi, "watched", stream)
+    return stream
 
 
 @pytest.fixture
 def low_limits(settings: Settings) -> int:
-    """A selection's is the largest then; compressed, somewhat more may travel."""
+    """The item filter's limit is the largest then; a gzip body may be a little larger."""
     settings.RELAY_MAX_REQUEST_BYTES = settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = 1 << 20
     return max_sent_bytes()
 
@@ -70,7 +70,7 @@ def test_results_are_made_as_the_client_takes_them(rows: SimpleNamespace) -> Non
     batch = submit(rows, *[chat_body()] * 12)
     for idx in range(12):
         complete(batch, idx, b'{"t":"' + b"x" * 1_000_000 + b'"}')
-    # What goes away with the first part was not read ahead.
+    # What is deleted after the first part was not read ahead.
     answer = AsgiRequest(
         f"/v1/batches/{batch.id}/results?include=error_code",
         headers=rows.headers,

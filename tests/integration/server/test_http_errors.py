@@ -1,4 +1,4 @@
-"""What every route has in common: ids, slashes, methods, envelopes, and no page of Django's."""
+"""What every route has in common: request ids, slashes, methods, error envelopes, and no HTML page of Django's."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from rest_framework.exceptions import AuthenticationFailed, NotAuthenticated, Pa
 
 from relaybatch.http import errors
 from relaybatch.http.error_responses import exception_handler
+from relaybatch.log_format import JsonFormatter, TextFormatter
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import submit
 
@@ -43,7 +44,7 @@ def error_of(response: Any) -> dict[str, Any]:
 
 
 class StatusError(errors.ApiError):
-    """Any status, for tables."""
+    """An error with any status, for tables."""
 
     def __init__(self, status: int) -> None:
         super().__init__("why", code="word", param="requests[3].model")
@@ -145,9 +146,12 @@ def test_the_log_of_an_unexpected_exception_says_where_and_never_what(
     except ValueError as error:
         handled(error)
     (record,) = caplog.records
-    assert record.getMessage().startswith("unexpected in GET: ValueError from KeyError at ")
-    assert "test_http_errors.py" in record.getMessage()
-    assert "prompt" not in caplog.text
+    line = JsonFormatter().format(record)
+    written = json.loads(line)
+    assert (written["event"], written["method"]) == ("unexpected exception in a view", "GET")
+    assert written["exception"].startswith("ValueError from KeyError at ")
+    assert "test_http_errors.py" in written["exception"]
+    assert "prompt" not in line
 
 
 @pytest.mark.parametrize(
@@ -241,14 +245,18 @@ def test_every_answer_carries_its_id_twice_and_so_do_its_log_lines(
         ids.append(response["request-id"])
     assert len(set(ids)) == 5
     assert all(uuid.UUID(hex=identifier.removeprefix("req_")).version == 7 for identifier in ids)
-    assert [record.getMessage().partition(" in ")[0] for record in caplog.records] == [
-        "GET /v1/batches 200",
-        "GET /v1/none 404",
-        f"GET /v1/batches/{ID} 404",
-        "GET /healthz 200",
-        "GET /admin/none 302",
+    lines = [JsonFormatter().format(record) for record in caplog.records]
+    served = [json.loads(line) for line in lines]
+    assert {line["event"] for line in served} == {"request served"}
+    assert [(line["method"], line["path"], line["status"]) for line in served] == [
+        ("GET", "/v1/batches", 200),
+        ("GET", "/v1/none", 404),
+        ("GET", f"/v1/batches/{ID}", 404),
+        ("GET", "/healthz", 200),
+        ("GET", "/admin/none", 302),
     ]
-    assert "secret" not in caplog.text
+    assert all(line["ms"] >= 0 for line in served)
+    assert "secret" not in "".join(lines)
 
 
 def test_a_line_break_in_a_path_makes_no_second_log_line(
@@ -256,7 +264,10 @@ def test_a_line_break_in_a_path_makes_no_second_log_line(
 ) -> None:
     caplog.set_level(logging.INFO, logger="relaybatch.access")
     client.get("/v1/x%0Aforged%20line")
-    assert "GET /v1/x%0Aforged%20line 404" in caplog.text
+    (record,) = caplog.records
+    line = TextFormatter().format(record)
+    assert line.endswith(" method=GET path=/v1/x%0Aforged%20line")
+    assert len(line.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -268,7 +279,7 @@ def test_odd_paths_are_a_404_in_json(client: Client, rows: SimpleNamespace, path
 
 
 def test_an_unacceptable_host_is_a_json_400(settings: Settings) -> None:
-    settings.SECURE_SSL_REDIRECT = True  # what makes Django look at the host at all
+    settings.SECURE_SSL_REDIRECT = True  # makes Django check the host
     response = Client(raise_request_exception=False).get("/v1/batches", headers={"host": "evil.example"})
     assert (response.status_code, error_of(response)["code"]) == (400, "bad_request")
 

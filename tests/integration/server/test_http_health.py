@@ -1,3 +1,5 @@
+"""The health endpoints: a process that runs is healthy, and ready once all that it needs responds."""
+
 from __future__ import annotations
 
 import contextlib
@@ -47,7 +49,7 @@ def test_a_deployment_that_is_whole_is_ready(client: Client) -> None:
     assert ready(client, 200) == ALL_OK
 
 
-def test_redis_that_is_away_is_named(client: Client, settings: Settings) -> None:
+def test_redis_that_is_unavailable_is_named(client: Client, settings: Settings) -> None:
     settings.REDIS_URL = "redis://:secret@127.0.0.1:1/0"
     assert ready(client, 503) == ALL_OK | {"redis": "does not answer"}
 
@@ -111,7 +113,7 @@ def test_applied_migrations_are_looked_for_until_they_are_seen(client: Client) -
                 json.loads(client.get("/readyz").content)["checks"]
                 == ALL_OK | {"database": "takes no writes"}
             ),
-            lambda: "no new look",
+            lambda: "the checks did not run again",
         )
 
 
@@ -133,32 +135,30 @@ def checks_of(web: Web) -> dict[str, Any]:
     return checks
 
 
-def test_a_look_takes_one_session_and_leaves_none(tmp_path: Path) -> None:
+def test_the_checks_take_one_session_and_leave_none(tmp_path: Path) -> None:
     with limited_account(1) as url, web_process(tmp_path, DATABASE_URL=url) as web:
         for _ in range(2):
             wait_until(lambda: checks_of(web) == ALL_OK, web.log)
             wait_until(lambda: not count_sessions(url), web.log)
 
 
-def test_of_several_who_ask_at_once_one_looks_and_all_are_answered(
-    tmp_path: Path, proxy: DatabaseProxy
-) -> None:
-    """As many as a web process has threads, while the database says nothing: so nobody is done before the last asks."""
+def test_concurrent_requests_share_one_run_of_the_checks(tmp_path: Path, proxy: DatabaseProxy) -> None:
+    """As many as a web process has threads. The database hangs, so that none is done before the last one asks."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
         proxy.stop_responding()
         before = proxy.accepted
         with ThreadPoolExecutor(8) as callers:
             answers = [callers.submit(checks_of, web) for _ in range(8)]
         in_time = "does not answer in time"
-        away = ALL_OK | {"database": in_time, "migrations": in_time, "payload_store": in_time}
-        assert [answer.result() for answer in answers] == [away] * 8
+        expected = ALL_OK | {"database": in_time, "migrations": in_time, "payload_store": in_time}
+        assert [answer.result() for answer in answers] == [expected] * 8
         assert proxy.accepted == before + 1
 
 
 def test_a_database_that_fell_silent_is_ready_when_another_answers_in_its_place(
     tmp_path: Path, proxy: DatabaseProxy
 ) -> None:
-    """What was asked of the first is never answered."""
+    """The first database never answers what it was asked."""
     with web_process(tmp_path, DATABASE_URL=proxy.url) as web:
         assert checks_of(web) == ALL_OK
         proxy.stop_responding()

@@ -1,4 +1,4 @@
-"""What only a real connection shows: chunks, 100-continue, clients that leave, and refusals while they send."""
+"""What only a real connection shows: chunks, 100-continue, disconnects, and errors while the client still sends."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_results_are_made_as_the_client_takes_them(web: Web, rows: SimpleNamespa
     with web.connected() as client:
         client.sendall(head(rows, method="GET", path=f"{PATH}/{batch.id}/results?include=error_code"))
         client.recv(16, socket.MSG_PEEK)
-        # The connection is full long before the end. What goes away now was not read ahead.
+        # The connection is full long before the end. What is deleted now was not read ahead.
         open_store().discard(batch.id)
         results = read_reply(client).json["results"]
     assert "response" in results[0]
@@ -207,6 +207,13 @@ def test_the_log_of_the_process_holds_the_id_of_the_answer_and_no_credential(
     assert [json.loads(line)["logger"] for line in lines] == ["relaybatch.access"]
     assert rows.relay_key_value not in web.log()
     assert "cursor" not in lines[0]
+    served = json.loads(lines[0])
+    assert (served["event"], served["method"], served["path"], served["status"]) == (
+        "request served",
+        "GET",
+        PATH,
+        400,
+    )
 
 
 @pytest.mark.parametrize(

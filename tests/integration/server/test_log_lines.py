@@ -1,4 +1,4 @@
-"""Whatever a process writes on stderr is one line an event, with the ids of what it is about."""
+"""Every line that a process writes on stderr is one event with its fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def written() -> Iterator[io.StringIO]:
-    """What the handler of the settings writes; that one itself holds on to the stderr that it has met first."""
+    """What the configured handler writes. That handler itself keeps the stderr that it was created with."""
     (handler,) = [each for each in logging.getLogger().handlers if type(each) is logging.StreamHandler]
     stream = io.StringIO()
     beside = logging.StreamHandler(stream)
@@ -46,14 +46,16 @@ def written() -> Iterator[io.StringIO]:
     logging.getLogger().removeHandler(beside)
 
 
-def line_about(written: io.StringIO, words: str) -> str:
-    (line,) = [line for line in written.getvalue().splitlines() if words in line]
+def line_about(written: io.StringIO, text: str) -> str:
+    (line,) = [line for line in written.getvalue().splitlines() if text in line]
     return line
 
 
 def test_a_text_line_of_a_request_has_its_id(client: Client, written: io.StringIO) -> None:
     response = client.get("/v1/batches/none")
-    assert line_about(written, "relaybatch.access").endswith(f" request_id={response['request-id']}")
+    line = line_about(written, "relaybatch.access")
+    assert f" request served request_id={response['request-id']} status=" in line
+    assert line.endswith(" method=GET path=/v1/batches/none")
 
 
 def test_a_text_line_of_an_item_has_its_ids(

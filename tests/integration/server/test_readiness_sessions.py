@@ -1,4 +1,4 @@
-"""A look's session of PostgreSQL is lent to the process's other threads when it has answered, and only if it works."""
+"""The database session of a readiness check is released to other threads once it has answered, and only if it works."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ def ask_the_database() -> str:
     return "ok"
 
 
-def test_what_was_cut_is_lent_to_nobody() -> None:
-    """As of a payload store that hangs after its marker was read from the database, and goes on later."""
-    asked, goes_on = threading.Event(), threading.Event()
+def test_an_aborted_session_is_not_released_to_the_pool() -> None:
+    """As when a payload store hangs after its marker was read from the database, and continues later."""
+    queried, goes_on = threading.Event(), threading.Event()
 
     def hang() -> str:
         word = ask_the_database()
-        asked.set()
+        queried.set()
         goes_on.wait()
         return word
 
     strand = CheckThread({"payload_store": hang})
     answer = strand.start()["payload_store"]
-    asked.wait()
+    queried.wait()
     strand.abort()
     goes_on.set()
     answer.result()
     assert ask_the_database() == "ok"
 
 
-def test_what_has_answered_is_lent_before_its_word_is_heard() -> None:
-    """So that the payload store is asked for in the same session. A cut meets nobody who has taken it by then."""
+def test_a_session_is_released_before_its_result_is_set() -> None:
+    """So that the payload store's check uses that session. An abort does not affect a thread that has it by then."""
     goes_on = threading.Event()
     taken: list[IdleConnection | None] = []
 

@@ -1,4 +1,4 @@
-"""The web process's memory on hostile bodies and answers: at most four times their size, over real HTTP."""
+"""The web process needs at most four times the size of hostile bodies and responses, over real HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PART = b'--b\r\nContent-Disposition: form-data; name="username"%b\r\n\r\n%b\r\n-
 
 @pytest.fixture
 def web(tmp_path: Path, transactional_db: None) -> Iterator[Web]:
-    """Of its own: on a heap that nothing large was freed on."""
+    """A process of its own, on whose heap nothing large was freed before."""
     with web_process(tmp_path) as web:
         yield web
 
@@ -54,12 +54,12 @@ def growth_of(web: Web) -> Memory:
 def assert_within(memory: Memory, size_bytes: int) -> None:
     growth = memory.growth_bytes()
     if growth is None:
-        pytest.skip("the system does not tell a process's peak")
+        pytest.skip("the system does not report a process's peak")
     assert growth <= 4 * size_bytes + FLOOR_BYTES
 
 
 def ended(rows: SimpleNamespace, answer: bytes = b"") -> Batch:
-    """A Relay batch of one item that failed, or has this answer."""
+    """A Relay batch of one item that failed, or has this response."""
     batch = submit(rows)
     if answer:
         complete(batch, 0, answer)
@@ -136,7 +136,7 @@ def test_a_large_answer_is_given_back_as_a_line_of_the_collections(web: Web, row
 
 
 def read_bytes(web: Web, path: str, rows: SimpleNamespace) -> int:
-    """How many there are; they are not kept."""
+    """Read the response without keeping it, and return its size."""
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", web.port, timeout=60)) as connection:
         connection.request("GET", path, headers=rows.headers)
         response = connection.getresponse()

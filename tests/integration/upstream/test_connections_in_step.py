@@ -136,7 +136,7 @@ def test_an_upstream_that_was_out_of_step_has_a_connection_for_each_request(
     (record,) = caplog.records
     line = json.loads(JsonFormatter().format(record))
     assert (line["level"], line["logger"]) == ("WARNING", "routing.transport.idle_connections")
-    assert record.getMessage() == "upstream connection out of step"
+    assert line["event"] == "upstream connection out of step"
     assert line["host"] == "127.0.0.1"
 
 

@@ -1,4 +1,4 @@
-"""A fourth adapter, built as docs/adding-an-adapter.md says: the page's own code, run."""
+"""A fourth adapter, built as docs/vendors/adding-an-adapter.md says: the page's own code, run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-PAGE = Path(__file__).parents[3] / "docs" / "adding-an-adapter.md"
+PAGE = Path(__file__).parents[3] / "docs" / "vendors" / "adding-an-adapter.md"
 
 
 @pytest.fixture

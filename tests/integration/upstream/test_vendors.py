@@ -1,4 +1,4 @@
-"""Each entry of docs/vendors.md, applied as it stands there and called at a scripted upstream."""
+"""Each entry of docs/vendors/vendors.md, applied as it stands there and called at a scripted upstream."""
 
 from __future__ import annotations
 

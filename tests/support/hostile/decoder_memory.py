@@ -1,10 +1,10 @@
-"""Every decoder of outside bytes on hostile ones, each in a process of its own: how much memory that takes.
+"""Measure the memory of every decoder of untrusted bytes on hostile input, each in a process of its own.
 
     python -c "import django; django.setup(); from tests.support.hostile.decoder_memory import main; main()"
 
-prints a line of JSON for each row. It needs the settings' variables, but connects to nothing in them. One process knows
-the decoders and forks for each row: a child makes the bytes, another one decodes them on a heap that nothing was freed
-on. A row's `outcome` says that the decoder came as far as it should.
+prints a line of JSON for each row. It needs the settings' variables, but connects to nothing in them. One process
+imports the decoders and forks for each row: a child builds the bytes, another one decodes them, on a heap where nothing
+was freed before. A row's `outcome` says that the decoder came as far as it should.
 """
 
 from __future__ import annotations
@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from routing.transport.connection_pool import tls_context
-from tests.support.hostile.hostile_bytes import ROWS, SIZE
+from tests.support.hostile.hostile_json import SIZE
+from tests.support.hostile.rows import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.support.hostile.hostile_bytes import Row
+    from tests.support.hostile.hostile_json import Row
 
 
-def measured(row: Row, *, served: bool) -> dict[str, object]:
-    """`total_bytes`: the body's, and what its process grew by. What is served is in no process but the upstream's."""
+def measure(row: Row, *, served: bool) -> dict[str, object]:
+    """Measure one row. `total_bytes`: the body, unless it is served by another process, and the decoder's growth."""
     shared = mmap.mmap(-1, SIZE * 4)
     length = int(_in_a_child(lambda: str(_fill(shared, row.body()))))
     found = json.loads(_in_a_child(lambda: _decoded(row, shared, length, served=served)))
@@ -81,4 +82,4 @@ def main(*groups: str) -> None:
     gc.disable()  # it would copy what the children share
     for group in groups or ROWS:
         for row in ROWS[group]():
-            print(json.dumps({"group": group, **measured(row, served=group == "exchange")}), flush=True)
+            print(json.dumps({"group": group, **measure(row, served=group == "exchange")}), flush=True)

@@ -1,7 +1,7 @@
-"""Stands before a web process, takes in what it answers, and hangs up in place of handing it on.
+"""A proxy in front of a web process that receives a response and closes the connection instead of forwarding it.
 
-with CuttingProxy(web.port) as proxy:      # clients are told proxy.origin
-    proxy.cut(2)                           # so many answers from now on never arrive
+with CuttingProxy(web.port) as proxy:      # clients use proxy.origin
+    proxy.drop(2)                          # the next two responses are dropped
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 class CuttingProxy(TcpProxy):
-    """`cuts`: how many answers it has still to cut."""
+    """`drops`: how many responses are still to be dropped."""
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port))
         self.origin = f"http://127.0.0.1:{self.port}"
-        self.cuts = 0
+        self.drops = 0
 
-    def cut(self, answers: int) -> None:
-        self.cuts = answers
+    def drop(self, responses: int) -> None:
+        self.drops = responses
 
     def from_server(self, server: socket.socket, client: socket.socket) -> None:
         while received := server.recv(65_536):
-            if self.cuts > 0:
-                self.cuts -= 1
+            if self.drops > 0:
+                self.drops -= 1
                 return
             client.sendall(received)

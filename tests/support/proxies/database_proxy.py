@@ -1,10 +1,10 @@
-"""Stands before the test database, and is silent or away when told.
+"""A proxy in front of the test database that can hang or go down.
 
-with DatabaseProxy() as proxy:     # processes get proxy.url
-    proxy.be_silent()              # takes connections, and lets nothing through either way, as a frozen server
-    proxy.be_away()                # ends all connections and refuses new ones, as a killed server
-    proxy.forward()                # also what was held back
-    proxy.forward_new_ones()       # the connections of before stay silent for ever
+with DatabaseProxy() as proxy:      # processes use proxy.url
+    proxy.stop_responding()         # accepts connections and forwards nothing, as a frozen server
+    proxy.go_down()                 # closes all connections and rejects new ones, as a killed server
+    proxy.forward()                 # forwards again, also what was held back
+    proxy.forward_new_connections()  # existing connections stay silent for ever
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STEP_BYTES = 1 << 16
 
 
 class DatabaseProxy:
-    """`accepted`: connections so far, of all processes together. `held`: how often it let something not through."""
+    """`accepted`: number of connections so far, of all processes. `held`: how often data was held back."""
 
     def __init__(self) -> None:
         owner = connection.settings_dict
@@ -63,7 +63,7 @@ class DatabaseProxy:
         self._pairs = []
 
     def forward(self) -> None:
-        """After `be_away`, on the same port; what was held back while it was silent goes through now."""
+        """Forward again, after `go_down` on the same port; data held back by `stop_responding` is forwarded now."""
         self._gate.set()
         if self._listener.fileno() < 0:
             self._listener = self._listening(port=self._port)

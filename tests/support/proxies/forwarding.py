@@ -1,4 +1,4 @@
-"""A server's second address, of another kind: what connects to it speaks to the server."""
+"""A second address of a server, of another family, that forwards to it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def forward_ipv6_port(*, port: int) -> Iterator[int]:
-    """The port of [::1] that leads to this one of 127.0.0.1."""
+    """Yield a port of [::1] that forwards to this port of 127.0.0.1."""
     listener = socket.create_server(("::1", 0), family=socket.AF_INET6, backlog=128)
     with _forwarding(listener, port=port):
         yield listener.getsockname()[1]
@@ -22,7 +22,7 @@ def forward_ipv6_port(*, port: int) -> Iterator[int]:
 
 @contextlib.contextmanager
 def forward_unix_socket(path: Path, *, port: int) -> Iterator[None]:
-    """A unix socket that leads to this port of 127.0.0.1."""
+    """Create a unix socket that forwards to this port of 127.0.0.1."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
     listener.listen(128)

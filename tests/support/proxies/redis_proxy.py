@@ -1,6 +1,6 @@
-"""Stands before a real Redis, and answers chosen commands in its place, however wrongly.
+"""A proxy in front of a real Redis that answers chosen commands itself, with any bytes.
 
-with RedisProxy(settings.REDIS_URL) as proxy:    # processes get proxy.url
+with RedisProxy(settings.REDIS_URL) as proxy:    # processes use proxy.url
     proxy.answer(READONLY, commands=WRITES)       # these, from now on, on connections that are open too
     proxy.wait_for_answers(3)
     proxy.forward()
@@ -59,7 +59,7 @@ WRITES = frozenset({"BRPOP", "LPUSH", "EVALSHA", "EVAL", "SET", "DEL", "MULTI", 
 
 
 class RedisProxy(TcpProxy):
-    """`answers`: how many commands it has answered itself since it was last told how."""
+    """`answers`: how many commands it has answered itself since the last call of `answer`."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -75,7 +75,7 @@ class RedisProxy(TcpProxy):
     def answer(
         self, *replies: bytes, commands: frozenset[str] = frozenset(), on_new_connections: bool = True
     ) -> None:
-        """One after the other, round and round; to `commands`, or to all of them."""
+        """Answer with the replies in turn; only `commands`, or all if it is empty."""
         self.answers, self._commands = 0, commands
         self._answered = None if on_new_connections else set(self._sockets)
         self._replies = itertools.cycle(replies)
@@ -102,7 +102,7 @@ class RedisProxy(TcpProxy):
 
 
 def _read_command(sent: BinaryIO) -> bytes:
-    """As it came: an array of bulk strings."""
+    """The bytes of one command: an array of bulk strings."""
     command = head = sent.readline()
     for _ in range(int(head[1:] or 0)):
         length = sent.readline()

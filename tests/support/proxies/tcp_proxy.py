@@ -1,4 +1,4 @@
-"""Stands before a server at a port of its own. Subclasses say what becomes of what comes from either side."""
+"""A TCP proxy in front of a server. Subclasses change what is forwarded."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class TcpProxy:
-    """`port`: its own. As it is, it hands everything on."""
+    """Forwards everything. `port`: its own."""
 
     def __init__(self, server: tuple[str, int]) -> None:
         self._server = server
@@ -30,7 +30,7 @@ class TcpProxy:
             thread.join()
 
     def from_client(self, client: socket.socket, server: socket.socket) -> None:
-        """Until the client hangs up; either may break."""
+        """Forward until the client disconnects. May raise OSError."""
         self._relay(client, server)
 
     def from_server(self, server: socket.socket, client: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Threads that start at the same moment, each with a database connection of its own."""
+"""Run calls concurrently, each on a thread with a database connection of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 def run_concurrently(calls: Sequence[Callable[[], T]]) -> list[T]:
-    """Runs every call on a thread behind one barrier; their results in order."""
+    """Start all calls at the same moment; return their results in order."""
     barrier = threading.Barrier(len(calls))
 
     def run(call: Callable[[], T]) -> T:

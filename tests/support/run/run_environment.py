@@ -1,4 +1,4 @@
-"""One PostgreSQL and one Redis for a run of pytest, however many workers it has, and what the settings need besides.
+"""One PostgreSQL and one Redis for a pytest run, whatever the number of workers, and the variables that settings need.
 
 `DATABASE_URL` (a superuser's) and `REDIS_URL`, when set, name servers to use instead.
 """
@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
-from relaybatch.quickstart.servers.servers import (
+from relaybatch.quickstart.servers.private_servers import (
     PrivatePostgres,
     PrivateRedis,
-    forget_home,
+    delete_home_data,
     locked_home,
 )
 
@@ -36,11 +36,11 @@ DEPLOYMENT_VARIABLES = (
     "CSRF_TRUSTED_ORIGINS",
     "LOG_LEVEL",
 )
-"""A developer's own settings must not decide whether a test passes."""
+"""Variables of the developer's environment that must not influence the tests."""
 
 
 class RunEnvironment:
-    """`prepare` in each process of the run; the first one starts the servers, the others inherit the addresses."""
+    """Call `prepare` in each process of the run; the first one starts the servers, the others inherit the addresses."""
 
     def __init__(self) -> None:
         self._closing = contextlib.ExitStack()
@@ -63,7 +63,7 @@ class RunEnvironment:
     def _start(self) -> None:
         home = Path(tempfile.mkdtemp(prefix="relaybatch-tests-"))
         self._closing.callback(shutil.rmtree, home, ignore_errors=True)
-        self._closing.callback(forget_home, home)
+        self._closing.callback(delete_home_data, home)
         self._closing.enter_context(locked_home(home))
         for name in [name for name in os.environ if name.startswith(DEPLOYMENT_VARIABLES)]:
             del os.environ[name]
@@ -81,7 +81,7 @@ class RunEnvironment:
 
 
 def own_redis_database(url: str, *, worker: str) -> str:
-    """`gw0` gets the database after the run's own, `gw1` the next, and so on."""
+    """`gw0` uses the database after the run's own, `gw1` the next, and so on."""
     parts = urlsplit(url)
     number = int(parts.path.strip("/") or 0) + 1 + int(worker.removeprefix("gw"))
     return urlunsplit(parts._replace(path=f"/{number}"))

@@ -1,4 +1,4 @@
-"""The real ASGI application without a server between, and routes whose streams a test can watch."""
+"""The real ASGI application without a server, and a route whose stream a test can observe."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PARTS = 100
 
 @dataclass
 class AsgiRequest:
-    """One request: what the application takes of its body is counted, what it answers is kept.
+    """One request: counts what the application reads of its body, and keeps the response.
 
     `on_part` is called with each part of the answer before the application may go on; when it says False, the client
     leaves, and nothing is sent any more.
@@ -58,7 +58,7 @@ class AsgiRequest:
         return self
 
     def disconnect(self) -> None:
-        """From the application's thread."""
+        """Disconnect; may be called from the application's thread."""
         self._loop.call_soon_threadsafe(self._left.set)
 
     async def _run(self) -> None:
@@ -106,7 +106,7 @@ class AsgiRequest:
 
 
 def largest_unnamed_file_bytes() -> int:
-    """Of those that this process has open: a spooled body is one."""
+    """Size of the largest unnamed file that this process has open: a spooled body is one."""
     sizes = [0]
     for number in os.listdir("/dev/fd"):
         with contextlib.suppress(OSError):
@@ -117,7 +117,7 @@ def largest_unnamed_file_bytes() -> int:
 
 
 class WatchedStream:
-    """A stream with a counter: each part is the id of the request that it is made under."""
+    """A stream whose parts are counted; each is the id of the request that it is built for."""
 
     def __init__(self) -> None:
         self.made = 0

@@ -1,4 +1,4 @@
-"""A real Chromium, driven by its chromedriver in the WebDriver protocol (https://www.w3.org/TR/webdriver2/)."""
+"""A real Chromium, driven by chromedriver with the WebDriver protocol (https://www.w3.org/TR/webdriver2/)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Browser:
         self._url = session_url
 
     def open(self, url: str) -> None:
-        """Returns when the page and what it needs have been loaded."""
+        """Open a page and wait until it and its resources are loaded."""
         self._post("url", {"url": url})
 
     def click(self, css: str) -> None:
@@ -59,7 +59,7 @@ class Browser:
         return str(self._get("title"))
 
     def is_filled(self) -> bool:
-        """Nothing that the page fetches afterwards is outstanding."""
+        """Whether everything that the page fetches later has arrived."""
         return bool(self.run("return !document.querySelector('[data-fill]:not([data-filled])')"))
 
     def run(self, script: str) -> Any:
@@ -73,7 +73,7 @@ class Browser:
         self._post("goog/cdp/execute", command)
 
     def console_errors(self) -> list[str]:
-        """What the console holds since it was last asked, of the levels of an error."""
+        """Messages of level SEVERE in the console since the last call."""
         entries = self._post("se/log", {"type": "browser"})
         return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
 
@@ -92,7 +92,7 @@ class Browser:
 
 @contextlib.contextmanager
 def browser(folder: Path) -> Iterator[Browser]:
-    """With a profile of its own in `folder`; gone when the block ends."""
+    """Start a browser with a profile of its own in `folder`; it ends with the block."""
     driver = WatchdogProcess(
         [str(CHROMEDRIVER), "--port=0"],
         log=folder / "chromedriver.log",
@@ -113,10 +113,10 @@ def browser(folder: Path) -> Iterator[Browser]:
 @contextlib.contextmanager
 def _session(driver_url: str, folder: Path) -> Iterator[str]:
     options = {"binary": CHROMIUM, "args": [*_FLAGS, f"--user-data-dir={folder / 'profile'}"]}
-    wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-    asked = {"capabilities": {"alwaysMatch": wanted}}
-    made = _value(requests.post(f"{driver_url}/session", json=asked, timeout=60))
-    url = f"{driver_url}/session/{made['sessionId']}"
+    capabilities = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
+    body = {"capabilities": {"alwaysMatch": capabilities}}
+    session = _value(requests.post(f"{driver_url}/session", json=body, timeout=60))
+    url = f"{driver_url}/session/{session['sessionId']}"
     try:
         yield url
     finally:

@@ -1,4 +1,4 @@
-"""Certificates for TLS on 127.0.0.1, made on the spot."""
+"""Create certificates for TLS on 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def self_signed(directory: Path, *, address: str = "127.0.0.1") -> Path:
-    """A PEM file with a key and its certificate for the address, which vouches for itself."""
+    """Create a PEM file with a key and a self-signed certificate for the address."""
     key = ec.generate_private_key(ec.SECP256R1())
     serial = x509.random_serial_number()
-    # A name of its own: among several of one name, the verifier looks at the first only.
+    # A unique name: among several certificates with one name, the verifier only checks the first.
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"upstream {serial:x}")])
     now = datetime.now(UTC)
     certificate = (

@@ -1,4 +1,4 @@
-"""Real worker and sweeper processes on the test database: started, stopped and killed as a deployment's are."""
+"""Real worker and sweeper processes on the test database: started, stopped and killed as in a deployment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEADLINE_SECONDS = 40.0
 
 
 class Process:
-    """One process of the deployment. `stop` is SIGTERM and waits, `kill` is SIGKILL."""
+    """One process of the deployment. `stop` sends SIGTERM and waits, `kill` sends SIGKILL."""
 
     def __init__(self, guarded: WatchdogProcess, name: str) -> None:
         self._guarded = guarded
@@ -52,7 +52,7 @@ class Process:
 
 
 class Deployment:
-    """Everything it started is gone when it ends, however the test went. `environment` goes to every process."""
+    """Ends all its processes at the end, also of a failed test. `environment` is set for every process."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         self._folder = folder
@@ -70,7 +70,7 @@ class Deployment:
         connection.close()
 
     def worker(self, *, ready: bool = True, **environment: str) -> Process:
-        """A Celery worker by the Procfile's line; returns when its row is there (unless told not to wait)."""
+        """Start a Celery worker by the Procfile; wait until its row exists, unless `ready` is False."""
         process = self._start("worker", procfile_command("worker"), environment)
         if ready:
             wait_until(lambda: self._has_row(process), process.log)
@@ -80,7 +80,7 @@ class Deployment:
         return self._start("sweeper", procfile_command("sweeper"), environment)
 
     def start(self, name: str, **environment: str) -> Process:
-        """Any process of the Procfile, not waited for."""
+        """Start any process of the Procfile, without waiting."""
         return self._start(name, procfile_command(name), environment)
 
     def _start(self, name: str, command: list[str], environment: dict[str, str]) -> Process:

@@ -1,4 +1,4 @@
-"""An account that may have only so many connections to the test database, as a server with few of them does."""
+"""A database account with a connection limit, as on a server with few connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAY = SQL("GRANT pg_read_all_data, pg_write_all_data TO {}")
 
 @contextlib.contextmanager
 def limited_account(connections: int) -> Iterator[str]:
-    """Its `DATABASE_URL`. The processes that use it must have ended before."""
+    """Yield its `DATABASE_URL`. Processes that use it must end before the block does."""
     name, password = f"few_{secrets.token_hex(4)}", secrets.token_hex(8)
     role = Identifier(name)
     with connection.cursor() as cursor:
@@ -38,7 +38,7 @@ def limited_account(connections: int) -> Iterator[str]:
 
 
 def count_sessions(url: str) -> int:
-    """Of that account, right now."""
+    """Number of the account's current sessions."""
     with connection.cursor() as cursor:
         name = url.split("//")[1].split(":")[0]
         cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE usename = %s", [name])

@@ -1,4 +1,4 @@
-"""A real web process on the test database, and a client that can be as rude as a socket allows."""
+"""A real web process on the test database, and a client that can send any bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Reply:
 
 
 class Web:
-    """`call` is a polite request; `exchange` sends bytes as they are and gives back all that comes."""
+    """`call` sends a valid request; `send_raw` sends bytes as they are and returns the response."""
 
     def __init__(self, process: WatchdogProcess, port: int) -> None:
         self.process = process
@@ -85,7 +85,7 @@ def read_reply(client: socket.socket) -> Reply:
 
 @contextlib.contextmanager
 def web_process(folder: Path, **environment: str) -> Iterator[Web]:
-    """By the Procfile's line, with one worker process on a port that the system chose."""
+    """Start the Procfile's web process with one worker, on a port that the system chose."""
     process = WatchdogProcess(
         procfile_command("web"),
         log=folder / "web.log",

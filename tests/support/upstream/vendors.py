@@ -1,4 +1,4 @@
-"""The vendors of docs/vendors.md: the entries as they stand there, and the requests that they have to make."""
+"""The vendors of docs/vendors/vendors.md: the entries as they stand there, and the requests that they have to make."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-PAGE = Path(__file__).parents[3] / "docs" / "vendors.md"
+PAGE = Path(__file__).parents[3] / "docs" / "vendors" / "vendors.md"
 KEY = "the-vendors-key"
 KEY_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "x-goog-api-key"})
 

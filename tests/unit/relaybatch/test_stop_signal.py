@@ -1,4 +1,4 @@
-"""A signal at any moment of the main thread's waiting is heard, and blocks nothing."""
+"""A signal at any moment of the main thread's wait is noticed, and blocks nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_it_is_set_until_the_end_and_ends_the_wait() -> None:
 
 
 def test_a_handler_may_set_it_at_any_moment_of_a_wait() -> None:
-    """In a process of its own: one that is stuck is ended, and is a failure."""
+    """In a process of its own: if it hangs, it is killed, and the test fails."""
     subprocess.run([sys.executable, "-c", UNDER_FIRE], check=True, timeout=30)
 
 

@@ -1,4 +1,4 @@
-"""How long a worker stays away from a broker that is back."""
+"""A worker reconnects soon to a broker that is back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class TriedEnoughError(Exception):
 
 
 def test_a_worker_looks_every_second_whether_the_broker_is_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also after a long time: with Celery's own steps the 20th look comes half a minute after the one before."""
+    """Also after a long outage: with Celery's own backoff, the 20th retry waits half a minute."""
     pauses: list[float] = []
 
     def note(_: Exception, seconds: float) -> None:

@@ -1,4 +1,4 @@
-"""Which variables of the environment a process of ours keeps."""
+"""Which environment variables our processes keep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A wrong variable stops the start: the settings are refused by its name and the form expected, without its value."""
+"""An invalid variable stops the start: the error names it and what is expected, without its value."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ FOLDERS = "SSL_CERT_DIR: expected the path of a folder, or several with : betwee
 
 
 def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dict[str, Any]:
-    """The settings file, read anew."""
+    """Load the settings file again."""
     monkeypatch.setenv(name, value)
     return runpy.run_path(str(ROOT / "relaybatch" / "settings.py"))
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "message"),
     [
         ("REDIS_URL=", REDIS),
         ("REDIS_URL=foo", REDIS),
@@ -118,11 +118,11 @@ def settings_with(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> dic
     ],
 )
 def test_a_wrong_value_is_refused_by_name_and_form(
-    value: str, words: str, monkeypatch: pytest.MonkeyPatch
+    value: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ImproperlyConfigured) as refused:
         settings_with(monkeypatch, *value.split("=", 1))
-    assert str(refused.value) == words
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_a_wrong_value_is_refused_by_name_and_form(
     ],
 )
 def test_a_right_value_is_read(name: str, value: str, read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`read` None: as it is; False: as unset."""
+    """`read` None: unchanged; False: as unset."""
     expected = {None: value, False: None}.get(read, read) if not isinstance(read, list) else read
     assert settings_with(monkeypatch, name, value)[name] == expected
 

@@ -1,4 +1,4 @@
-"""What an ASGI application sees of a body, message by message."""
+"""What an ASGI application receives of a body, message by message."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def piece(size: int, *, more: bool = True) -> dict[str, Any]:
 
 
 def seen(*sent: dict[str, Any], seconds: float = 30) -> tuple[list[dict[str, Any]], int]:
-    """The messages up to the end of the body, and how many the server still has when one more was asked for."""
+    """The messages up to the end of the body, and how many the server still has after one more was requested."""
 
-    async def asked() -> list[Any]:
+    async def read_all() -> list[Any]:
         body = BoundedBody(receive, limit_bytes=LIMIT, drain_seconds=seconds)
         messages = [await body()]
         while messages[-1].get("more_body"):
@@ -36,7 +36,7 @@ def seen(*sent: dict[str, Any], seconds: float = 30) -> tuple[list[dict[str, Any
         return await asyncio.Future()
 
     waiting = list(sent)
-    return asyncio.run(asked()), len(waiting)
+    return asyncio.run(read_all()), len(waiting)
 
 
 @pytest.mark.parametrize(
@@ -64,28 +64,28 @@ def test_a_body_up_to_one_byte_over_the_limit_passes_as_it_is(sent: list[dict[st
         ([piece(12), piece(0), piece(9), piece(9, more=False)], [piece(11, more=False)]),
     ],
 )
-def test_a_larger_one_ends_there_and_its_rest_is_dropped(
+def test_a_larger_one_ends_there_and_its_rest_is_drained(
     sent: list[dict[str, Any]], expected: list[dict[str, Any]]
 ) -> None:
     assert seen(*sent) == (expected, 0)
 
 
-def test_no_more_than_the_limit_is_dropped() -> None:
+def test_no_more_than_the_limit_is_drained() -> None:
     assert seen(piece(12), piece(9), piece(1), piece(1), piece(1)) == ([piece(11, more=False)], 2)
 
 
-def test_a_client_that_leaves_while_its_rest_is_dropped_has_left() -> None:
+def test_a_client_that_leaves_while_its_rest_is_drained_has_left() -> None:
     assert seen(piece(12), piece(1), LEFT) == ([LEFT], 0)
 
 
-def test_a_client_that_falls_silent_while_its_rest_is_dropped_is_answered() -> None:
+def test_a_client_that_falls_silent_while_its_rest_is_drained_is_answered() -> None:
     assert seen(piece(12), piece(1), seconds=0) == ([piece(11, more=False)], 0)
 
 
 @pytest.mark.parametrize(
     ("sent", "untaken"), [([piece(9, more=False), LEFT], 0), ([piece(12), piece(10), piece(1), LEFT], 2)]
 )
-def test_the_clients_leaving_is_heard_when_its_whole_body_was_taken(
+def test_a_disconnect_is_received_once_the_whole_body_was_read(
     sent: list[dict[str, Any]], untaken: int
 ) -> None:
     assert seen(*sent)[1] == untaken

@@ -1,4 +1,4 @@
-"""What frameworks would read of a body by themselves, of any size, they do not."""
+"""Frameworks do not read bodies of any size by themselves."""
 
 from __future__ import annotations
 

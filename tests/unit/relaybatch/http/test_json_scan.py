@@ -1,3 +1,5 @@
+"""Invalid JSON is rejected with the reason, the byte and the item; items are split byte for byte."""
+
 from __future__ import annotations
 
 import json
@@ -13,26 +15,26 @@ def submission(item: bytes) -> bytearray:
     return bytearray(b'{"shape":"openai","x":[1,{"a":[2]}],"requests":[{"model":"m","a":[3]},' + item + b"]}")
 
 
-def refusal(body: bytes | bytearray) -> InvalidRequest:
-    with pytest.raises(InvalidRequest) as refused:
+def rejection(body: bytes | bytearray) -> InvalidRequest:
+    with pytest.raises(InvalidRequest) as rejected:
         parse_body(bytearray(body))
-    assert refused.value.code == "invalid_json"
-    return refused.value
+    assert rejected.value.code == "invalid_json"
+    return rejected.value
 
 
 @pytest.mark.parametrize("value", [b"NaN", b"Infinity", b"-Infinity", b"nan"])
 def test_nan_and_infinity_are_refused_naming_the_item_and_the_byte(value: bytes) -> None:
-    refused = refusal(submission(b'{"model":"m","t":' + value + b"}"))
-    assert refused.param == "requests[1]"
-    assert "requests[1], byte" in refused.message
+    rejected = rejection(submission(b'{"model":"m","t":' + value + b"}"))
+    assert rejected.param == "requests[1]"
+    assert "requests[1], byte" in rejected.message
 
 
 @pytest.mark.parametrize("half", [rb"\ud800", rb"\udc00", rb"\ud800A", rb"\ud800\u0041", rb"\uD83D"])
 @pytest.mark.parametrize("rest", [b"", b',"more":"than enough"'])
 def test_half_of_a_surrogate_pair_is_refused_naming_the_item(half: bytes, rest: bytes) -> None:
-    refused = refusal(submission(b'{"model":"m","t":"' + half + b'"' + rest + b"}"))
-    assert refused.param == "requests[1]"
-    assert "surrogate" in refused.message
+    rejected = rejection(submission(b'{"model":"m","t":"' + half + b'"' + rest + b"}"))
+    assert rejected.param == "requests[1]"
+    assert "surrogate" in rejected.message
 
 
 @pytest.mark.parametrize("text", [rb"\ud83d\ude00", rb"\\ud800", rb"\u0000", "😀\u2028\u2029\u0085".encode()])
@@ -44,19 +46,19 @@ def test_whole_pairs_and_other_escapes_are_fine(text: bytes) -> None:
 @pytest.mark.parametrize("wrong", [b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf0\x9f"])
 def test_invalid_utf8_is_refused_naming_the_byte(wrong: bytes) -> None:
     body = submission(b'{"model":"m","t":"' + wrong + b'"}')
-    refused = refusal(body)
-    assert refused.message == f"The body is not valid UTF-8 (byte {body.index(wrong)})."
-    assert refused.param == "requests[1]"
+    rejected = rejection(body)
+    assert rejected.message == f"The body is not valid UTF-8 (byte {body.index(wrong)})."
+    assert rejected.param == "requests[1]"
 
 
 def test_invalid_utf8_is_found_where_a_character_crosses_the_steps_of_the_check() -> None:
     start = (1 << 20) - 2
-    refused = refusal(b'"' + b"x" * (start - 1) + "😀".encode()[:3] + b'"')
-    assert f"byte {start}" in refused.message
+    rejected = rejection(b'"' + b"x" * (start - 1) + "😀".encode()[:3] + b'"')
+    assert f"byte {start}" in rejected.message
 
 
 def test_utf16_is_named_for_what_it_is() -> None:
-    assert "UTF-16" in refusal('{"shape":"openai"}'.encode("utf-16")).message
+    assert "UTF-16" in rejection('{"shape":"openai"}'.encode("utf-16")).message
 
 
 def test_a_byte_order_mark_is_skipped() -> None:
@@ -77,7 +79,7 @@ def test_a_byte_order_mark_is_skipped() -> None:
     ],
 )
 def test_what_is_no_json_object_is_refused_with_the_reason(body: bytes, reason: str) -> None:
-    assert reason in refusal(body).message
+    assert reason in rejection(body).message
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
@@ -87,7 +89,7 @@ def test_nesting_of_200_levels_is_fine_and_of_20000_is_not(opening: bytes) -> No
         b'{"model":"m","t":' + opening * levels + b"1" + closing * levels + b"}" for levels in (200, 20_000)
     )
     assert len(split_requests(parse_body(submission(fine)), max_items=9)) == 2
-    assert "nested too deep" in refusal(submission(deep)).message
+    assert "nested too deep" in rejection(submission(deep)).message
 
 
 def test_as_many_levels_as_are_said_are_read() -> None:
@@ -99,7 +101,7 @@ def test_as_many_levels_as_are_said_are_read() -> None:
 def test_depth_is_that_outside_of_strings_however_the_text_is_cut(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr("relaybatch.http.json_scan.STEP_BYTES", step)
+    monkeypatch.setattr("relaybatch.http.json_scan.CHUNK_BYTES", step)
     monkeypatch.setattr("relaybatch.http.json_scan.MAX_DEPTH", 9)
     strings = [b'"[[["', rb'"\\"', rb'"\"[["', rb'"\\\"{{"', rb'"\\\\"', b'""', rb'"\u005b["', b'"a]]]]"']
     for around in range(3):
@@ -118,7 +120,7 @@ def test_millions_of_brackets_are_measured() -> None:
 
 
 def test_nesting_in_an_ignored_member_is_refused_too() -> None:
-    assert "nested too deep" in refusal(b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").message
+    assert "nested too deep" in rejection(b'{"x":' + b"[" * 20_000 + b"]" * 20_000 + b"}").message
 
 
 def test_depth_is_counted_to_the_level() -> None:

@@ -1,3 +1,5 @@
+"""A body is read up to its limit, plain, chunked or gzip; the rest of a rejected one is drained."""
+
 from __future__ import annotations
 
 import gzip
@@ -14,7 +16,7 @@ LIMIT = 1000
 
 
 class Stream(io.BytesIO):
-    """A connection's input that counts, and may break off."""
+    """A connection's input that counts bytes, and may break."""
 
     taken = 0
     broken = False
@@ -47,9 +49,9 @@ def test_a_body_is_read_whatever_its_content_type() -> None:
 
 def test_a_body_of_exactly_the_limit_is_read_and_one_byte_more_is_not() -> None:
     assert len(read(request_with(b"x" * LIMIT))) == LIMIT
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as rejected:
         read(request_with(b"x" * (LIMIT + 1)))
-    assert (refused.value.code, refused.value.message) == (
+    assert (rejected.value.code, rejected.value.message) == (
         "body_too_large",
         "The body is larger than 1000 bytes.",
     )
@@ -86,17 +88,17 @@ def test_a_body_without_a_length_is_empty() -> None:
 
 
 def test_a_body_that_ends_before_its_length_is_refused() -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as rejected:
         read(request_with(b"{", CONTENT_LENGTH="2"))
-    assert refused.value.code == "incomplete_body"
+    assert rejected.value.code == "incomplete_body"
 
 
 def test_a_connection_that_breaks_in_the_middle_is_a_body_that_ended_too_early() -> None:
     request = request_with(b"{", CONTENT_LENGTH="2")
     request.META["wsgi.input"].broken = True
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as rejected:
         read(request)
-    assert refused.value.code == "incomplete_body"
+    assert rejected.value.code == "incomplete_body"
 
 
 @pytest.mark.parametrize("name", ["gzip", "GZip", "x-gzip"])
@@ -154,24 +156,24 @@ def test_a_broken_gzip_is_refused(body: bytes, reason: str) -> None:
 
 @pytest.mark.parametrize("name", ["br", "deflate", "zstd", "gzip, gzip"])
 def test_other_encodings_are_named_as_the_fault(name: str) -> None:
-    with pytest.raises(InvalidRequest) as refused:
+    with pytest.raises(InvalidRequest) as rejected:
         read(request_with(b"{}", HTTP_CONTENT_ENCODING=name))
-    assert refused.value.param == "Content-Encoding"
+    assert rejected.value.param == "Content-Encoding"
 
 
-def test_the_rest_of_a_refused_body_is_dropped_up_to_a_limit() -> None:
+def test_the_rest_of_a_rejected_body_is_drained_up_to_a_limit() -> None:
     request = request_with(b"x" * 3_000_000)
     RequestBody.of(request).drain(limit_bytes=1_000_000, seconds=10)
     assert 1_000_000 <= request.META["wsgi.input"].taken < 1_300_000
 
 
-def test_dropping_stops_where_the_client_stopped() -> None:
+def test_draining_stops_where_the_client_stopped() -> None:
     request = request_with(b"x", CONTENT_LENGTH="100")
     RequestBody.of(request).drain(limit_bytes=100, seconds=10)
     assert request.META["wsgi.input"].taken == 1
 
 
-def test_dropping_takes_no_longer_than_it_is_given() -> None:
+def test_draining_takes_no_longer_than_it_is_given() -> None:
     request = request_with(b"x" * 100)
     RequestBody.of(request).drain(limit_bytes=100, seconds=0)
     assert request.META["wsgi.input"].taken == 0

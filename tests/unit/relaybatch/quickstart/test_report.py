@@ -1,4 +1,4 @@
-"""What `make run` shows, and what it reads before it starts anything."""
+"""What `make run` prints, and what it reads before it starts anything."""
 
 from __future__ import annotations
 
@@ -93,9 +93,9 @@ def test_the_printed_curl_line_survives_a_shell() -> None:
     lines = report.next_steps(
         base_url="http://h", relay_key="sk-rb-x", admin=("admin", "pw"), logs=Path("/logs")
     )
-    words = shlex.split(next(line for line in lines if line.startswith("try")))[1:]
-    assert words[:4] == ["curl", "http://h/v1/batches", "-H", "Authorization: Bearer sk-rb-x"]
-    assert json.loads(words[5])["shape"] == "openai"
+    arguments = shlex.split(next(line for line in lines if line.startswith("try")))[1:]
+    assert arguments[:4] == ["curl", "http://h/v1/batches", "-H", "Authorization: Bearer sk-rb-x"]
+    assert json.loads(arguments[5])["shape"] == "openai"
 
 
 def test_the_procfile_names_three_simple_commands() -> None:

@@ -1,4 +1,4 @@
-"""Vendors' bills: each documented form of `usage`, read from docs/vendor-usage.md, and what it comes to."""
+"""Vendors' bills: each documented form of `usage`, read from docs/vendors/vendor-usage.md, and what it comes to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from routing.upstream.call import PriceList, PriceRate, Tokens
 from routing.upstream.response_usage import usage_of_error, usage_of_response
 from usage.pricing import price
 
-PAGE = (Path(__file__).parents[4] / "docs" / "vendor-usage.md").read_text()
+PAGE = (Path(__file__).parents[4] / "docs" / "vendors" / "vendor-usage.md").read_text()
 USD = 10**9  # nano-units
 RATES = {"input": 2 * USD, "cache_read": USD // 2, "cache_write": 5 * USD // 2, "output": 8 * USD}
 # Vendor -> adapter, tokens, price in nanos, what the upstream says it cost.
