@@ -59,7 +59,7 @@ class Browser:
         return str(self._get("title"))
 
     def is_filled(self) -> bool:
-        """Nothing that the page fetches afterwards is outstanding."""
+        """Whether everything that the page fetches later has arrived."""
         return bool(self.run("return !document.querySelector('[data-fill]:not([data-filled])')"))
 
     def run(self, script: str) -> Any:
