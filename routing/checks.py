@@ -1,4 +1,4 @@
-"""System checks: what cannot work is said at the start, and not by the first item that fails."""
+"""System checks, which report at the start what would otherwise fail with the first item."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from routing.secrets.reencrypt import find_unreadable_secrets
 
 
 def check_stored_secrets(**_: Any) -> list[CheckMessage]:
-    """RELAY_MASTER_KEY is there, and opens every secret that is stored.
+    """Check that RELAY_MASTER_KEY is set and decrypts every stored secret.
 
-    It looks at the database, which most checks don't: so it says nothing while that, or its tables, are away.
+    It reads the database, unlike most checks. So it reports nothing while the database or its tables are unavailable.
     """
     try:
         check_master_key()
     except MasterKeyMalformed as error:
         return [Error(str(error), id="routing.E001")]
     except SecretError:
-        # Missing is an error only when something is stored, as decrypting it shows.
+        # A missing key is an error only when a secret is stored, which decrypting that one shows.
         pass
     return [
         Error(f"{name}: {problem}", hint="Set RELAY_MASTER_KEY as before.", id="routing.E002")
@@ -31,7 +31,7 @@ def check_stored_secrets(**_: Any) -> list[CheckMessage]:
 
 
 def require_readable_secrets() -> None:
-    """For the start of a process that runs no checks. Raises ImproperlyConfigured with everything found."""
+    """Check at the start of a process that runs no system checks. Raises ImproperlyConfigured with all messages."""
     found = check_stored_secrets()
     connection.close()
     if found:

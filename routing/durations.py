@@ -1,4 +1,4 @@
-"""Spans of time as people write them: `90s`, `30m`, `12h`, `30d`, `2w`."""
+"""Durations as people write them: `90s`, `30m`, `12h`, `30d`, `2w`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_SECONDS = 3_660 * 86_400
 
 
 def parse_duration(text: str) -> timedelta:
-    """Raises ValueError with the form expected."""
+    """Parse a duration from 1s to 3660d. Raises ValueError with the form expected."""
     match = re.fullmatch(r"([0-9]{1,12})([smhdw])", text)
     if match is None:
         raise ValueError(f"expected {DURATION_FORMAT}")

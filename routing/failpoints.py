@@ -1,13 +1,13 @@
-"""Failure points: named places in the path of an item where a test can kill, stop or slow the process exactly there.
+"""Failpoints: named places in an item's path where a test can kill, stop or slow the process.
 
-`RELAY_FAULT` names them, by commas, as `point:action`:
+`RELAY_FAULT` lists them, by commas, as `point:action`:
 
     before_settle:kill        SIGKILL to this process
-    after_claim:stop          SIGSTOP (SIGCONT lets it go on)
+    after_claim:stop          SIGSTOP (SIGCONT continues it)
     before_send:sleep=2       the thread that reached the point sleeps two seconds
     after_send:kill@5         only when the point is reached for the fifth time in this process
 
-Unset, which is every deployment's case, a point costs one look into an empty dict.
+When it is unset, as in every deployment, a failpoint costs one look-up in an empty dict.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _PATTERN = re.compile(
 
 @dataclass(slots=True)
 class Failpoint:
-    """`nth`: which time the point is reached counts; None is every time."""
+    """What happens at a point. `nth`: only the nth time that the point is reached; None: every time."""
 
     action: str
     seconds: float = 0.0
@@ -52,14 +52,17 @@ class Failpoint:
         if self.action == "kill":
             os.kill(os.getpid(), signal.SIGKILL)
         elif self.action == "stop":
-            # To the thread itself: the kernel may give it to another one first, and this one goes on meanwhile.
+            # Sent to this thread: sent to the process, another thread may get it first while this one goes on.
             signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         else:
             time.sleep(self.seconds)
 
 
 def parse_failpoints(text: str) -> dict[str, Failpoint]:
-    """The faults by point. A word that means nothing stops the start: a test must not pass because of a typo."""
+    """Parse RELAY_FAULT into failpoints by name.
+
+    Raises ImproperlyConfigured for an unknown word: a test must not pass because of a typo.
+    """
     return dict(_parse_one(word.strip()) for word in text.split(",") if word.strip())
 
 
@@ -77,8 +80,8 @@ def _parse_one(word: str) -> tuple[str, Failpoint]:
 _failpoints = parse_failpoints(os.environ.get("RELAY_FAULT", ""))
 
 
-def failpoint(point: str) -> None:
-    """Called where `point` is. Does nothing unless RELAY_FAULT names it."""
-    fault = _failpoints.get(point)
-    if fault is not None:
-        fault.trigger()
+def failpoint(name: str) -> None:
+    """Trigger the failpoint if RELAY_FAULT names it; else do nothing."""
+    found = _failpoints.get(name)
+    if found is not None:
+        found.trigger()

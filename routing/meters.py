@@ -1,4 +1,4 @@
-"""The meters of a token count: four that never overlap, and parts of two of them."""
+"""The meters of a token count: four wholes that never overlap, and parts of two of them."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ REVOKE = extend_schema(
 
 
 class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "routing.credentials.session_authentication.LoggedIn"
+    target_class = "routing.credentials.session_authentication.SessionLoginAuthentication"
     name = "session"
 
     def get_security_definition(self, auto_schema: object) -> dict[str, str]:  # noqa: ARG002

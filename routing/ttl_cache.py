@@ -1,4 +1,4 @@
-"""Answers kept in the process's memory for a moment, so that a burst of items asks the database once."""
+"""A cache in the process's memory with a short time to live: a burst of items reads the database once."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class _Entry(Generic[V]):
 
 
 class TtlCache(Generic[K, V]):
-    """A cache whose answers are at most `seconds` old, counted from before their load began.
+    """A cache of at most `size` values, which are at most `seconds` old, counted from before their load started.
 
-    Threads that ask for one key at the same time share one load. "Not there" (None) is an answer too; an
-    error is handed to those who waited for it, and not kept. At most `size` answers are held.
+    Threads that get the same key at the same time share one load. None is cached like any value. An exception is raised
+    in the threads that waited for it, and is not cached.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class TtlCache(Generic[K, V]):
             if entry is not None and (not entry.future.done() or self._is_fresh(entry, requested_at)):
                 return entry, False
             entry = _Entry(self._clock())
+            # Removed before it is inserted again, so that the first key of the dict is always the oldest.
             self._entries.pop(key, None)
             self._entries[key] = entry
             if len(self._entries) > self._size:
@@ -64,7 +65,7 @@ class TtlCache(Generic[K, V]):
             return entry, True
 
     def _is_fresh(self, entry: _Entry[V], requested_at: float) -> bool:
-        # A slow load that began after the question is as good as one's own, however long it took.
+        # A load that started after the request is fresh enough, however long it took.
         return entry.started_at >= requested_at or self._clock() - entry.started_at < self._seconds
 
     def _load(self, key: K, entry: _Entry[V], load: Callable[[], V]) -> V:

@@ -1,5 +1,5 @@
-"""The admin's pages for batches, items and workers; importing this registers them."""
+"""Admin pages for batches, items and workers. Importing this package registers them."""
 
-from batches.admin import batches, items, workers
+from batches.admin import batch, batch_item, worker
 
-__all__ = ["batches", "items", "workers"]
+__all__ = ["batch", "batch_item", "worker"]

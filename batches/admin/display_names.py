@@ -1,4 +1,4 @@
-"""Names for what rows hold as ids: read for a whole page at once."""
+"""The names that the pages show instead of ids, read for all rows of a page at once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _USER_PREFIX = "user:"
 
 @dataclass(frozen=True, slots=True)
 class DisplayNames:
-    """What is gone has a label too: a part of its id."""
+    """Display names by id. A row that was deleted is shown by a part of its id."""
 
     owners: Mapping[str, str]
     policies: Mapping[uuid.UUID, str]
@@ -41,7 +41,7 @@ class DisplayNames:
 
 
 def load_display_names(batches: Sequence[Batch]) -> DisplayNames:
-    """Four queries at most, however many batches; their owners must have been read with them."""
+    """At most four queries, however many batches. Their `owner` must be loaded already."""
     return DisplayNames(
         owners=owner_display_names({batch.owner.name for batch in batches}),
         policies=_names(Policy, {batch.policy_id for batch in batches}),
@@ -50,16 +50,16 @@ def load_display_names(batches: Sequence[Batch]) -> DisplayNames:
 
 
 def owner_display_names(owners: Collection[str]) -> dict[str, str]:
-    """`{owner: the key's beginning and whose it is, or the user's name}` for the owners that are still known."""
+    """`{owner: the key's prefix and its principal, or the user's name}`, without owners that no longer exist."""
     users = {name: name.removeprefix(_USER_PREFIX) for name in owners if name.startswith(_USER_PREFIX)}
-    ids = [number for number in users.values() if number.isdecimal()]
-    named = {str(user.pk): user.get_username() for user in User.objects.filter(pk__in=ids)} if ids else {}
-    labels = {name: f"user {named[number]}" for name, number in users.items() if number in named}
-    return labels | _key_display_names([name for name in owners if name not in users])
+    ids = [user_id for user_id in users.values() if user_id.isdecimal()]
+    usernames = {str(user.pk): user.get_username() for user in User.objects.filter(pk__in=ids)} if ids else {}
+    names = {name: f"user {usernames[user_id]}" for name, user_id in users.items() if user_id in usernames}
+    return names | _key_display_names([name for name in owners if name not in users])
 
 
 def find_owner_ids(term: str) -> list[int]:
-    """Rows of owners by a key's beginning (as shown), a user's or a service account's exact name."""
+    """Ids of owners, found by a key's prefix (as displayed) or the exact name of a user or service account."""
     keys = RelayKey.objects.filter(
         Q(prefix=term.rstrip("…")) | Q(service_account__name=term) | Q(user__username=term)
     )
@@ -69,16 +69,16 @@ def find_owner_ids(term: str) -> list[int]:
 
 
 def _key_display_names(hashes: Iterable[str]) -> dict[str, str]:
-    wanted = set(hashes)
-    if not wanted:
+    requested = set(hashes)
+    if not requested:
         return {}
-    keys = RelayKey.objects.filter(Q(key_hash__in=wanted) | Q(previous_key_hash__in=wanted))
-    labels = {}
+    keys = RelayKey.objects.filter(Q(key_hash__in=requested) | Q(previous_key_hash__in=requested))
+    names = {}
     for key in keys.select_related("service_account", "user"):
-        if key.previous_key_hash in wanted:
-            labels[key.previous_key_hash] = f"{_principal(key)}, before a rotation"
-        labels[key.key_hash] = f"{key.prefix}… {_principal(key)}"
-    return labels
+        if key.previous_key_hash in requested:
+            names[key.previous_key_hash] = f"{_principal(key)}, before a rotation"
+        names[key.key_hash] = f"{key.prefix}… {_principal(key)}"
+    return names
 
 
 def _principal(key: RelayKey) -> str:

@@ -1,4 +1,4 @@
-"""Narrowing the list of batches."""
+"""The filters of the lists of batches and items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the payload page shows of an item: beginnings of bounded size, decoded for reading."""
+"""What the payload page shows of an item: the first 64 KiB of each payload, decoded for reading."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ PARTS = ("request", "response")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Excerpt:
-    """`part`: its name in the address of the whole; empty when there is no more. `text` None: cannot be read."""
+    """`part`: the payload's name in the download URL; empty where there is no download.
+
+    `length`: of the whole payload, in bytes. `text` is None when the payload cannot be read.
+    """
 
     title: str
     part: str
@@ -25,7 +28,7 @@ class Excerpt:
     text: str | None = field(repr=False)
 
     @property
-    def is_cut(self) -> bool:
+    def is_truncated(self) -> bool:
         return self.length > MAX_EXCERPT_BYTES
 
     @property
@@ -45,7 +48,7 @@ def build_excerpts(item: BatchItem) -> list[Excerpt]:
 
 
 def read_whole_part(item: BatchItem, part: str) -> bytes | None:
-    """None when there is none. Raises PayloadUnreadable, PayloadStoreUnavailable."""
+    """None when the item has no such payload. Raises PayloadReadError, PayloadStoreUnavailable."""
     store = open_store()
     if part == "request":
         return store.read_request(item.batch_id, offset=item.request_offset, length=item.request_length)

@@ -1,4 +1,4 @@
-"""How far a batch is, drawn as a bar with a part for each state."""
+"""A batch's progress: a bar with a segment for each state, the counts as text, and badges of states."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from django.utils.safestring import SafeString
 
-# From what is settled to what waits.
+# Final states first, then running, then waiting.
 _ORDER = (
     ItemState.COMPLETED,
     ItemState.DISCARDED,
@@ -27,7 +27,7 @@ _FINAL = _ORDER[:4]
 
 
 def render_progress(counts: Mapping[str, int], *, total: int) -> SafeString:
-    """The bar, and beneath it what it is made of."""
+    """The bar, with the counts below it."""
     return two_lines(render_progress_bar(counts, total=total), format_counts(counts))
 
 

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
-    from routing.upstream.call import AbortHandle, Outcome
+    from routing.transport.abort_handle import AbortHandle
+    from routing.upstream.call import Outcome
     from usage.events import EventDraft
 
 logger = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from routing.upstream.call import AbortHandle
+from routing.transport.abort_handle import AbortHandle
 
 if TYPE_CHECKING:
     import uuid

@@ -1,4 +1,4 @@
-"""Cells of a list that say two things."""
+"""Cells of a list with two values."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ if TYPE_CHECKING:
 
 
 def two_lines(first: str, second: str) -> SafeString:
-    """The second beneath the first, and smaller."""
+    """Render the second line below the first, in a smaller font."""
     return format_html('{}<div class="quiet second">{}</div>', first, second)

@@ -1,4 +1,4 @@
-"""Filters of lists: one of a few values, or one of too many to be listed."""
+"""Filters of lists: a choice of a few values, or a text field where there are too many to list."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class ChoiceFilter(SimpleListFilter):
-    """One of `options`; anything else in the address counts as none."""
+    """One of `options`; any other value in the query string is ignored."""
 
     options: Sequence[str] = ()
 
@@ -35,7 +35,7 @@ class ChoiceFilter(SimpleListFilter):
 
 
 class TextFilter(SimpleListFilter):
-    """One exact text, typed into the sidebar. `column`: what must equal it, unless `narrowed` says otherwise."""
+    """An exact text, typed into the sidebar. It is compared with `column`, unless `filter_rows` is overridden."""
 
     template = "admin/text_filter.html"
     column = ""
@@ -57,16 +57,18 @@ class TextFilter(SimpleListFilter):
         return rows.filter(**{self.column: value})
 
     def suggestions(self) -> list[str]:
-        """A few values, offered while typing."""
+        """Values that the browser offers while somebody types."""
         return []
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
-        own = (self.parameter_name, PAGE_VAR)
+        replaced = (self.parameter_name, PAGE_VAR)
         yield {
             "name": self.parameter_name,
             "value": self.value() or "",
             "hint": self.hint,
             "suggestions": self.suggestions(),
-            "kept": [(name, text) for name, text in changelist.params.items() if name not in own],
-            "without": changelist.get_query_string(remove=[str(self.parameter_name)]),
+            "other_parameters": [
+                (name, text) for name, text in changelist.params.items() if name not in replaced
+            ],
+            "clear_query": changelist.get_query_string(remove=[str(self.parameter_name)]),
         }

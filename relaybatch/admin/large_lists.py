@@ -1,4 +1,4 @@
-"""Lists of tables with millions of rows: nothing here counts, sorts or offers to read all of them."""
+"""Lists of tables with millions of rows: no page counts, sorts or reads all of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, ChangeList
 from django.db import connection
 
-from relaybatch.admin.pages import ReadOnlyAdmin
+from relaybatch.admin.model_admin import ReadOnlyAdmin
 from relaybatch.admin.typed import AnyPaginator
 from relaybatch.db.snapshot import one_snapshot
 
@@ -22,7 +22,7 @@ _NON_FILTER_PARAMETERS = {PAGE_VAR, ORDER_VAR, ERROR_FLAG}
 
 
 class LargePaginator(AnyPaginator):
-    """Counts COUNTED_MOST rows and one; beyond that takes PostgreSQL's own estimate where it means the whole table."""
+    """Count at most MAX_COUNTED_ROWS + 1 rows; beyond that, use PostgreSQL's estimate where the list is unfiltered."""
 
     def __init__(self, rows: QuerySet[Any], per_page: int, *, whole_table: bool) -> None:
         super().__init__(rows, per_page)
@@ -56,18 +56,18 @@ class LargeChangeList(ChangeList):
         self.attach_related(self.result_list)
 
     def attach_related(self, rows: list[Any]) -> None:
-        """What a page's rows show beside their columns is fetched here, for all of them together."""
+        """Fetch what the rows of one page show beside their columns, for all rows at once."""
 
 
 class FilterOnlyChangeList(ChangeList):
-    """Narrows like the list, and reads none of it."""
+    """Filters like the list, and reads no row."""
 
     def get_results(self, request: HttpRequest) -> None:
         return
 
 
 class LargeListAdmin(ReadOnlyAdmin):
-    """Rows come newest first, by an index, and cannot be sorted by anything else."""
+    """A read-only list, newest rows first by an index, that cannot be sorted otherwise."""
 
     change_list_template = "admin/large_list.html"
     changelist: type[LargeChangeList] = LargeChangeList
@@ -76,7 +76,7 @@ class LargeListAdmin(ReadOnlyAdmin):
     sortable_by = ()
 
     def changelist_view(self, request: HttpRequest, extra_context: Any = None) -> HttpResponse:
-        """What a page counts and what it lists is of one instant. A POST is an action, and changes something."""
+        """Read the count and the rows from one snapshot. A POST is an action, which writes, so it gets none."""
         if request.method == "POST":
             return super().changelist_view(request, extra_context)
         with one_snapshot():

@@ -1,4 +1,4 @@
-"""The admin's front: its name, and its pages in the order in which somebody looks for them."""
+"""The admin site: its name, and the sections of its front page."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.contrib.admin import AdminSite
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-# Title -> the models beneath it; the title leads to the first of them. What is not named follows at the end.
+# Title -> its models; the title links to the first of them. Models that are not named here follow at the end.
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Batches", ("Batch", "BatchItem", "Worker")),
     ("Usage", ("UsageEvent",)),
@@ -27,23 +27,24 @@ class RelaybatchSite(AdminSite):
 
     def get_app_list(self, request: HttpRequest, app_label: str | None = None) -> Any:
         apps = super().get_app_list(request, app_label)
-        return apps if app_label else _in_sections(apps)
+        return apps if app_label else _group_by_section(apps)
 
 
-def _in_sections(apps: list[Any]) -> list[Any]:
+def _group_by_section(apps: list[Any]) -> list[Any]:
     models = {model["object_name"]: model for app in apps for model in app["models"]}
     sections = []
-    for name, wanted in SECTIONS:
-        found = [models.pop(model) for model in wanted if model in models]
+    for name, model_names in SECTIONS:
+        found = [models.pop(model) for model in model_names if model in models]
         if found:
             label = found[0]["model"]._meta.app_label
             section = {"name": name, "app_label": label, "app_url": found[0]["admin_url"], "models": found}
             sections.append({"has_module_perms": True, **section})
-    return sections + _others(apps, models)
+    return sections + _remaining_apps(apps, models)
 
 
-def _others(apps: list[Any], left: dict[str, Any]) -> list[Any]:
-    rest = [
-        {**app, "models": [model for model in app["models"] if model["object_name"] in left]} for app in apps
+def _remaining_apps(apps: list[Any], remaining: dict[str, Any]) -> list[Any]:
+    filtered = [
+        {**app, "models": [model for model in app["models"] if model["object_name"] in remaining]}
+        for app in apps
     ]
-    return [app for app in rest if app["models"]]
+    return [app for app in filtered if app["models"]]

@@ -1,4 +1,4 @@
-"""Django's admin and form classes with their parameters, which they take from type checkers only."""
+"""Django's generic admin and form classes with their type parameters, which exist for type checkers only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wire shapes of calls, by the name that bindings and items carry. One file each (see shape.py)."""
+"""The registry of adapters, by the name that bindings and items carry. One file for each (see shape.py)."""
 
 from routing.adapters import anthropic, openai, openai_responses
 from routing.adapters.shape import Adapter

@@ -23,13 +23,13 @@ VERSION = "2023-06-01"
 METERS = frozenset({"input", "cache_read", "cache_write", "output", "cache_write_5m", "cache_write_1h"})
 
 
-def headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:
-    """The caller's own `anthropic-version` and `anthropic-beta` decide what the answer looks like."""
-    return {"anthropic-version": VERSION, **passed_on}
+def headers(*, forwarded: Mapping[str, str]) -> dict[str, str]:
+    """The caller's own `anthropic-version` and `anthropic-beta` take precedence: they decide the response's form."""
+    return {"anthropic-version": VERSION, **forwarded}
 
 
 def usage(reported: Any) -> Tokens | None:
-    """`input_tokens` leaves out what was read from and written to the cache."""
+    """`input_tokens` excludes what was read from and written to the cache."""
     counts = as_mapping(reported)
     prompt, completion = as_count(counts.get("input_tokens")), as_count(counts.get("output_tokens"))
     if prompt is None or completion is None:

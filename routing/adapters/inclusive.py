@@ -1,6 +1,6 @@
-"""Usage whose prompt includes what the cache read and wrote: OpenAI's two forms, and what other vendors make of them.
+"""Usage whose prompt count includes cache reads and writes: OpenAI's two forms, and other vendors' variants.
 
-docs/vendor-usage.md has each vendor's form with its page and what it comes to.
+docs/vendor-usage.md shows each vendor's form, with its page and the bill that it leads to.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ METERS = frozenset({"input", "cache_read", "cache_write", "output", "reasoning"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InclusiveCounts:
-    """`cached`, `written`, `reasoning` and `total` as reported, however odd."""
+    """`cached`, `written`, `reasoning` and `total` are as reported, whatever they are."""
 
     prompt: int
     completion: int
@@ -27,7 +27,7 @@ class InclusiveCounts:
 
 
 def inclusive_tokens(counts: InclusiveCounts) -> Tokens | None:
-    """None where no bigint holds the sum."""
+    """The counts as meters that do not overlap; None when their sum is larger than a bigint."""
     read = as_part(counts.cached, of=counts.prompt)
     written = as_part(counts.written, of=counts.prompt - read)
     reasoning = as_count(counts.reasoning) or 0
@@ -44,7 +44,7 @@ def inclusive_tokens(counts: InclusiveCounts) -> Tokens | None:
 
 
 def _is_reasoning_outside(counts: InclusiveCounts, reasoning: int) -> bool:
-    """xAI and Gemini leave reasoning out of the completion, others have it inside: the total alone tells them apart.
+    """xAI and Gemini exclude reasoning from the completion, others include it: only the total tells which.
 
     https://docs.x.ai/developers/rate-limits, https://ai.google.dev/gemini-api/docs/openai
     """

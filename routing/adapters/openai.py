@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def usage(reported: Any) -> Tokens | None:
-    """`prompt_tokens` includes what the cache read and wrote, `completion_tokens` mostly the reasoning."""
+    """`prompt_tokens` includes what the cache read and wrote, mostly `completion_tokens` the reasoning."""
     counts = as_mapping(reported)
     prompt, completion = as_count(counts.get("prompt_tokens")), as_count(counts.get("completion_tokens"))
     if prompt is None or completion is None:
@@ -33,8 +33,8 @@ def usage(reported: Any) -> Tokens | None:
 
 
 def _cached_tokens(counts: Mapping[str, Any]) -> int | None:
-    """By the first of the vendors' names that has a count: OpenAI's and most others', Mistral's, DeepSeek's,
-    Together's and Moonshot's, Mistral's other one.
+    """The first count among the vendors' names for it: OpenAI's and most others', Mistral's, DeepSeek's, Together's
+    and Moonshot's, Mistral's other one.
     """
     reported = (
         as_mapping(counts.get("prompt_tokens_details")).get("cached_tokens"),
@@ -47,14 +47,14 @@ def _cached_tokens(counts: Mapping[str, Any]) -> int | None:
 
 
 def _reasoning_tokens(counts: Mapping[str, Any]) -> Any:
-    """Perplexity has it beside the counts, others among the completion's details."""
+    """Others report it among the completion's details, Perplexity beside the counts."""
     details = as_mapping(counts.get("completion_tokens_details"))
     return details.get("reasoning_tokens", counts.get("reasoning_tokens"))
 
 
 def _billed_separately(counts: Mapping[str, Any], name: str) -> int:
-    """What Perplexity has in no other count, known by an amount of its own in `cost`: a deep research's citations,
-    billed as input, and its reasoning. https://docs.perplexity.ai/guides/pricing
+    """Tokens that Perplexity includes in no other count, which have an amount of their own in `cost`: a deep research's
+    citations, billed as input, and its reasoning. https://docs.perplexity.ai/guides/pricing
     """
     cost = as_mapping(counts.get("cost")).get(f"{name}_cost")
     is_amount = isinstance(cost, int | float | Decimal) and not isinstance(cost, bool) and cost > 0

@@ -1,7 +1,7 @@
-"""What an adapter is, and the parts that adapters share. Nothing here or beside it knows Django.
+"""The type of an adapter, and the parts that adapters share. Nothing in this package knows Django.
 
-An adapter is a value of four functions, the meters it can report, and the fields that a real answer has. To add a
-vendor: one file with one such value, and its line in `routing/adapters/__init__.py`.
+An adapter is a value: four functions, the meters that it can report, and the fields of a real response. To add a
+vendor, add one file with one such value, and its line in `routing/adapters/__init__.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from routing.upstream.call import Tokens
 
 MAX_COUNT = 2**63 - 1
-"""What a bigint holds. A count beyond it is nobody's real usage, and is not believed."""
+"""The largest bigint. A larger count cannot be real, and is treated as unknown."""
 
 
 class Body(Protocol):
@@ -25,18 +25,20 @@ class Body(Protocol):
 
 
 class Headers(Protocol):
-    def __call__(self, *, passed_on: Mapping[str, str]) -> dict[str, str]: ...
+    def __call__(self, *, forwarded: Mapping[str, str]) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Adapter:
-    """`path`: the host's base URL to the URL of a call. `headers`: what the vendor wants beside the fixed ones.
-    `body`: the caller's bytes to the upstream's. `usage`: the answer's `usage` value, however odd, to tokens, or
-    None where they cannot be told; it never raises. `meters`: all that `usage` can count, wholes and parts; a price
-    list without one of the wholes leaves calls unpriced.
+    """One vendor's wire shape.
 
-    `answer_fields`: an answer with an `error` and none of these is an error, whatever its status says.
-    `auth`: how a host key's secret is sent where the host does not say so: `bearer`, or the name of a header.
+    `path`: turns the host's base URL into the URL of a call. `headers`: the headers that the vendor needs besides the
+    fixed ones. `body`: turns the caller's bytes into the upstream's. `usage`: turns the response's `usage` value,
+    whatever it is, into tokens, or None when they are unknown; it never raises. `meters`: everything that `usage` can
+    count, wholes and parts; a price list that lacks one of the wholes leaves calls unpriced.
+
+    `answer_fields`: a response with an `error` and none of these fields is an error, whatever its status.
+    `auth`: how a host key's secret is sent when the host does not say so: `bearer`, or the name of a header.
     """
 
     name: str
@@ -50,7 +52,7 @@ class Adapter:
 
 
 def join_path(path: str) -> Callable[[str], str]:
-    """The whole path below a base URL that has none; a base URL with a path is given only what follows `/v1`."""
+    """Join the path to a base URL: the whole to one without a path, to another only what follows `/v1`."""
     rest = path.removeprefix("/v1")
 
     def url(base_url: str) -> str:
@@ -64,7 +66,7 @@ def join_path(path: str) -> Callable[[str], str]:
 
 
 def join_full_path(path: str) -> Callable[[str], str]:
-    """The whole path below any base URL; one that ends in `/v1` is not given a second."""
+    """Join the whole path to any base URL; one that ends in `/v1` does not get a second `/v1`."""
 
     def url(base_url: str) -> str:
         base = base_url.rstrip("/")
@@ -81,32 +83,33 @@ def _path_of(base_url: str) -> str:
     return slash + path
 
 
-def no_headers(*, passed_on: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- no header travels on
+def no_headers(*, forwarded: Mapping[str, str]) -> dict[str, str]:  # noqa: ARG001 -- forwards none
     return {}
 
 
 def rename_model(body: bytes, *, model: str, upstream_name: str) -> bytes:
-    """Byte for byte, but for the model's name where the upstream has another one."""
+    """Keep the body byte for byte, except for the model's name when the upstream has another one."""
     return body if model == upstream_name else replace_model(body, upstream_name)
 
 
 def as_mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else {}
 
 
 def as_count(value: Any) -> int | None:
-    """A whole number that can be one of tokens; None for everything else that JSON can hold."""
+    """The value if it can be a number of tokens; None for everything else that JSON can hold."""
     if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
         return value
     return None
 
 
 def as_part(value: Any, *, of: int) -> int:
-    """A detail of a count. Vendors leave it out or write null: 0. It is never more than its whole."""
+    """The value as a part of the count `of`, at most the whole. Vendors leave it out or write null: 0."""
     return min(as_count(value) or 0, of)
 
 
 def if_countable(tokens: Tokens) -> Tokens | None:
-    """None where no bigint holds the sum: what is counted is also added up."""
+    """The tokens; None when their sum, which is stored as well, is larger than a bigint."""
     total = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
     return tokens if total <= MAX_COUNT else None

@@ -1,5 +1,31 @@
-"""The admin's pages for callers and catalog; importing this registers them."""
+"""Admin pages for callers and the catalog. Importing this package registers them."""
 
-from routing.admin import callers, catalog, host_keys, hosts, policies, relay_keys
+from routing.admin import (
+    host,
+    host_key,
+    model,
+    policy,
+    pricing,
+    project,
+    provider,
+    rate_limit,
+    relay_key,
+    service_account,
+    team,
+    user,
+)
 
-__all__ = ["callers", "catalog", "host_keys", "hosts", "policies", "relay_keys"]
+__all__ = [
+    "host",
+    "host_key",
+    "model",
+    "policy",
+    "pricing",
+    "project",
+    "provider",
+    "rate_limit",
+    "relay_key",
+    "service_account",
+    "team",
+    "user",
+]

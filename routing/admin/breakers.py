@@ -1,4 +1,4 @@
-"""The breakers of host keys: which are closed to calls, since what and until when; and a reset."""
+"""The page of the host keys' breakers: state, last failure and until when; each can be reset."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ ROWS_PER_PAGE = 100
 
 
 class BreakersAdmin(NamedRowAdmin):
-    """Beside the list of host keys, for whoever may see that one."""
+    """Adds the breakers page to the host keys' pages, with the same view permission."""
 
     def get_urls(self) -> list[Any]:
         view = self.admin_site.admin_view(self.breakers)
         return [path("breakers/", view, name="routing_hostkey_breakers"), *super().get_urls()]
 
     def breakers(self, request: HttpRequest) -> HttpResponse:
-        """A POST with a host key's id resets its breaker."""
+        """List the breakers. A POST with a host key's id resets its breaker."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         if request.method == "POST":
@@ -52,7 +52,7 @@ class BreakersAdmin(NamedRowAdmin):
         try:
             return list(breaker_states(host_keys))
         except RedisUnavailable:
-            messages.error(request, "Redis does not answer, and it alone knows the breakers.")
+            messages.error(request, "Redis is unavailable, and breakers are stored nowhere else.")
             return []
 
     def _reset(self, request: HttpRequest) -> HttpResponse:

@@ -1,6 +1,6 @@
-"""Forms that hold what they store against the rules of the catalog file: the admin takes what `apply` takes.
+"""Forms that validate by the rules of the catalog file: the admin accepts what `apply` accepts.
 
-A form writes its row as the file would, and the file's own readers find the problems.
+A form writes its row as the catalog file would, and the file's own parsers find the problems.
 """
 
 from __future__ import annotations
@@ -24,77 +24,82 @@ if TYPE_CHECKING:
 
 
 def find_row_problems(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """`(path within the row, words)` for each problem of a row as the file would write it; None is left out."""
-    document = yaml.compose(_json({section: [row]}), Loader=yaml.SafeLoader)
-    reading = ParseContext()
-    wanted = parse_rows(cast("yaml.MappingNode", document), reading)
-    problems = find_problems(wanted, reading, _rows(), with_database=True)
-    paths = (problem.message.partition(": ") for problem in problems)
-    return [(path.removeprefix(f"{section}[0]").removeprefix("."), words) for path, _, words in paths]
+    """`(path within the row, message)` for each problem. `row` is as the file has it; None is absent."""
+    document = yaml.compose(_to_yaml({section: [row]}), Loader=yaml.SafeLoader)
+    context = ParseContext()
+    desired_rows = parse_rows(cast("yaml.MappingNode", document), context)
+    problems = find_problems(desired_rows, context, _existing_rows(), with_database=True)
+    parts = (problem.message.partition(": ") for problem in problems)
+    return [(path.removeprefix(f"{section}[0]").removeprefix("."), message) for path, _, message in parts]
 
 
 class CatalogForm(AnyModelForm):
-    """`section`: of the file. `words`: the file's word for a field -> the form's, where they differ."""
+    """The form of a row of the catalog file's `section`.
+
+    `form_field_names`: the file's name of a field -> the form's, where they differ.
+    """
 
     section: ClassVar[str]
-    words: ClassVar[Mapping[str, str]] = {}
+    form_field_names: ClassVar[Mapping[str, str]] = {}
 
-    def row(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The row's own fields as the file would write them; the name is added."""
+    def to_catalog(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The row's own fields as the file would have them, without the name, which is added."""
         raise NotImplementedError
 
     def clean(self) -> dict[str, Any] | None:
         values = super().clean()
         if values is None or self.errors:
             return values
-        row = {"name": values.get("name") or self.instance.name, **self.row(values)}
-        for path, words in find_row_problems(self.section, row):
+        row = {"name": values.get("name") or self.instance.name, **self.to_catalog(values)}
+        for path, message in find_row_problems(self.section, row):
             field = path.partition("[")[0].partition(".")[0]
-            field = self.words.get(field, field)
-            self.add_error(field if field in self.fields else None, words)
+            field = self.form_field_names.get(field, field)
+            self.add_error(field if field in self.fields else None, message)
         return values
 
 
 class CatalogFormSet(AnyInlineFormSet):
-    """The rows of one list in a row of `section`: `key` is the list's name in the file."""
+    """The forms of one list in a row of `section`. `list_field`: the list's name in the file."""
 
     section: ClassVar[str]
-    key: ClassVar[str]
+    list_field: ClassVar[str]
 
-    def entry(self, values: Mapping[str, Any]) -> Any:
-        """One entry of the list as the file would write it."""
+    def entry_to_catalog(self, values: Mapping[str, Any]) -> Any:
+        """One entry of the list as the file would have it."""
         raise NotImplementedError
 
-    def row(self) -> dict[str, Any]:
-        """What else of the row the list is checked with."""
+    def row_to_catalog(self) -> dict[str, Any]:
+        """The other fields of the row that the list is validated with."""
         return {"name": self.instance.name or "new"}
 
-    def entries(self, forms: list[Any]) -> Any:
-        """The list as the file would write it, or a mapping in the same order."""
-        return [self.entry(form.cleaned_data) for form in forms]
+    def list_to_catalog(self, forms: list[Any]) -> Any:
+        """The list as the file would have it, or a mapping in the same order."""
+        return [self.entry_to_catalog(form.cleaned_data) for form in forms]
 
-    def kept_forms(self) -> list[Any]:
+    def remaining_forms(self) -> list[Any]:
+        """The filled forms that are not marked for deletion."""
         return [form for form in self.forms if form.cleaned_data and not form.cleaned_data.get("DELETE")]
 
     def clean(self) -> None:
         super().clean()
         if any(self.errors):
             return
-        kept = self.kept_forms()
-        for path, words in find_row_problems(self.section, self.row() | {self.key: self.entries(kept)}):
-            # The row's other fields are its form's to check.
-            if path.startswith(f"{self.key}["):
-                number = int(path.removeprefix(f"{self.key}[").partition("]")[0])
-                kept[number].add_error(None, words)
+        remaining = self.remaining_forms()
+        row = self.row_to_catalog() | {self.list_field: self.list_to_catalog(remaining)}
+        for path, message in find_row_problems(self.section, row):
+            # Problems of the row's other fields are reported by its own form.
+            if path.startswith(f"{self.list_field}["):
+                number = int(path.removeprefix(f"{self.list_field}[").partition("]")[0])
+                remaining[number].add_error(None, message)
 
 
-def _json(value: Any) -> str:
-    """JSON is YAML, but for a character that JSON may hold unescaped."""
+def _to_yaml(value: Any) -> str:
+    """As JSON, which is YAML but for DEL: JSON may hold that character unescaped."""
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
-def _rows() -> Rows:
-    """What a row may refer to, by section and name."""
+def _existing_rows() -> Rows:
+    """What a row may refer to, by section and name. Only models are loaded: a grant needs a model's provider."""
     rows: Rows = {
         kind.section: {
             name: name for name in kind.model._default_manager.values_list(kind.name_attribute, flat=True)

@@ -1,4 +1,4 @@
-"""What can be done to a key from its page: the question, and the function of `credentials.relay_keys` that does it."""
+"""What operators can do to a relay key after a confirmation: rotate, disable, enable and revoke it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django import forms
 
+from relaybatch.admin.confirmed_action import ConfirmedAction
 from relaybatch.db.clock import database_now
 from routing.credentials.relay_keys import (
     MAX_GRACE_SECONDS,
@@ -17,27 +18,24 @@ from routing.credentials.relay_keys import (
     revoke_key,
     rotate_key,
 )
+from routing.models import RelayKey
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from routing.models import RelayKey
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Action:
-    """`run` raises KeyRefused. `fits`: whether it makes sense for the key as it is."""
+class KeyAction(ConfirmedAction[RelayKey, IssuedKey | None]):
+    """`run` raises RelayKeyError; it returns the new value when there is one.
 
-    verb: str
-    question: str
-    warning: str
-    done: str
-    run: Callable[[RelayKey, Mapping[str, Any]], IssuedKey | None]
-    fits: Callable[[RelayKey], bool]
+    `is_available`: whether the key, as it is now, allows the action.
+    """
+
+    is_available: Callable[[RelayKey], bool]
 
 
-class ActionForm(forms.Form):
-    """`seen` is the key as it was when the question was asked: sent again after a rotation, nothing happens."""
+class KeyActionForm(forms.Form):
+    """`seen` is the key's prefix when the form was shown: a form that is sent again after a rotation does nothing."""
 
     seen = forms.CharField(widget=forms.HiddenInput)
     grace_seconds = forms.IntegerField(
@@ -45,13 +43,13 @@ class ActionForm(forms.Form):
         max_value=MAX_GRACE_SECONDS,
         initial=0,
         label="Grace in seconds",
-        help_text="For so long the present value works on; 0: it stops at once.",
+        help_text="How long the present value still works; 0: it stops at once.",
     )
 
-    def __init__(self, data: Any, *, key: RelayKey, action: Action) -> None:
+    def __init__(self, data: Any, *, key: RelayKey, action: KeyAction) -> None:
         super().__init__(data, initial={"seen": key.prefix})
         self._key = key
-        if action.verb != "rotate":
+        if action.name != "rotate":
             del self.fields["grace_seconds"]
 
     def clean_seen(self) -> str:
@@ -61,8 +59,8 @@ class ActionForm(forms.Form):
         return seen
 
 
-def _rotate(key: RelayKey, answers: Mapping[str, Any]) -> IssuedKey:
-    return rotate_key(key_id=key.id, grace_seconds=answers["grace_seconds"], now=database_now())
+def _rotate(key: RelayKey, values: Mapping[str, Any]) -> IssuedKey:
+    return rotate_key(key_id=key.id, grace_seconds=values["grace_seconds"], now=database_now())
 
 
 def _revoke(key: RelayKey, _: Mapping[str, Any]) -> None:
@@ -77,41 +75,41 @@ def _enable(key: RelayKey, _: Mapping[str, Any]) -> None:
     enable_key(key_id=key.id)
 
 
-ACTIONS = {
-    action.verb: action
+KEY_ACTIONS = {
+    action.name: action
     for action in (
-        Action(
-            verb="rotate",
+        KeyAction(
+            name="rotate",
             question="Rotate this key?",
-            warning="It gets a new value, shown once. What the present value submitted can be read with that "
+            explanation="It gets a new value, shown once. What the present value submitted can be read with that "
             "value only, and only for the grace period.",
-            done="Rotated.",
+            log_message="Rotated.",
             run=_rotate,
-            fits=lambda key: key.revoked_at is None,
+            is_available=lambda key: key.revoked_at is None,
         ),
-        Action(
-            verb="disable",
+        KeyAction(
+            name="disable",
             question="Disable this key?",
-            warning="Its waiting items fail until it is enabled again.",
-            done="Disabled.",
+            explanation="Its waiting items fail until it is enabled again.",
+            log_message="Disabled.",
             run=_disable,
-            fits=lambda key: key.revoked_at is None and key.enabled,
+            is_available=lambda key: key.revoked_at is None and key.enabled,
         ),
-        Action(
-            verb="enable",
+        KeyAction(
+            name="enable",
             question="Enable this key?",
-            warning="It works again at once.",
-            done="Enabled.",
+            explanation="It works again at once.",
+            log_message="Enabled.",
             run=_enable,
-            fits=lambda key: key.revoked_at is None and not key.enabled,
+            is_available=lambda key: key.revoked_at is None and not key.enabled,
         ),
-        Action(
-            verb="revoke",
+        KeyAction(
+            name="revoke",
             question="Revoke this key for good?",
-            warning="It can never work again, and its waiting items fail.",
-            done="Revoked.",
+            explanation="It can never work again, and its waiting items fail.",
+            log_message="Revoked.",
             run=_revoke,
-            fits=lambda key: key.revoked_at is None,
+            is_available=lambda key: key.revoked_at is None,
         ),
     )
 }

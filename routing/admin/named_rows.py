@@ -1,4 +1,4 @@
-"""Pages of the rows that a catalog file can hold too."""
+"""The base class of the pages whose rows can also be in a catalog file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from django.contrib import messages
 
-from relaybatch.admin.pages import RelaybatchAdmin
-from relaybatch.admin.references import AutocompleteMixin
+from relaybatch.admin.autocomplete import AutocompleteMixin
+from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyTabularInline
 
 if TYPE_CHECKING:
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 class NamedRowAdmin(RelaybatchAdmin):
-    """A name stays as it was given: grants, usage events and catalog files know the row by it."""
+    """A name cannot be changed: grants, usage events and catalog files refer to the row by it."""
 
     list_display: Any = ("name", "enabled")
     list_filter: ClassVar[Any] = ("enabled",)
     search_fields: ClassVar[Any] = ("name",)
     ordering = ("name",)
-    # Told above the list of rows that hold one which somebody wants to delete.
+    # Displayed when a row cannot be deleted, above the list of the rows that use it.
     instead_of_deleting = "Disable it instead, or change first what uses it."
 
     def get_readonly_fields(self, request: HttpRequest, obj: Any = None) -> Any:
@@ -32,12 +32,12 @@ class NamedRowAdmin(RelaybatchAdmin):
         return fields if obj is None else ("name", *fields)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """For one row and for those selected: what is in the way comes with what can be done instead."""
-        found = super().get_deleted_objects(objs, request)
-        _, _, permissions_lacking, protected = found
-        if protected and not permissions_lacking:
+        """Add what to do instead, where other rows prevent the deletion of one row or of several."""
+        collected = super().get_deleted_objects(objs, request)
+        _, _, missing_permissions, protected = collected
+        if protected and not missing_permissions:
             messages.error(request, self.instead_of_deleting)
-        return found
+        return collected
 
     def save_formset(
         self,
@@ -46,7 +46,7 @@ class NamedRowAdmin(RelaybatchAdmin):
         formset: AnyInlineFormSet,
         change: bool,
     ) -> None:
-        """What changed is deleted before anything is written, since two rows may swap what must be unique."""
+        """Delete the changed rows before any is written: two rows may swap values that must be unique."""
         rows = formset.save(commit=False)
         replaced = [row.pk for row in formset.deleted_objects]
         replaced += [row.pk for row, _ in formset.changed_objects]

@@ -1,4 +1,4 @@
-"""Fields of secrets that stand in a variable, in a file or encrypted in a row, for host keys and headers."""
+"""Form fields of host keys and headers whose secret is in a variable, in a file or encrypted in the row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from routing.models import HostHeader, HostKey
 
-UNCHANGED_SECRET = "kept"
-"""What stands for a stored secret where a form is checked: nobody reads the real one."""
+UNCHANGED = "kept"
+"""Stands for a stored secret while a form is validated, so that nothing decrypts the real one."""
 
 SOURCE_HELP_TEXTS = {
     "env_name": "A variable of the workers.",
@@ -23,7 +23,7 @@ SOURCE_HELP_TEXTS = {
 
 
 class SecretField(forms.CharField):
-    """A browser gets an empty field back, also when something else in the form was wrong."""
+    """A password field that is always rendered empty, also when the form is shown again with errors."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -36,20 +36,21 @@ class SecretField(forms.CharField):
 
 
 def secret_source(values: Mapping[str, Any]) -> dict[str, str] | None:
-    """`value_from` as the file would say it."""
-    said = {"env": values["env_name"], "file": values["file_path"]}
-    return {word: text for word, text in said.items() if text} or None
+    """`value_from` as the catalog file would have it."""
+    sources = {"env": values["env_name"], "file": values["file_path"]}
+    return {name: text for name, text in sources.items() if text} or None
 
 
-def store_secret(row: HostKey | HostHeader, secret: str, *, kept: bool) -> None:
-    """A new secret takes the place of the stored one, and so does anything else; raises SecretError."""
+def store_secret(row: HostKey | HostHeader, secret: str, *, keep_stored: bool) -> None:
+    """Encrypt a new secret into the row, or clear the stored one unless `keep_stored`. Raises SecretError."""
     if secret:
         row.secret_encrypted = encrypt(secret.encode())
-    elif not kept:
+    elif not keep_stored:
         row.secret_encrypted = None
 
 
 def describe_source(row: HostKey | HostHeader) -> str:
+    """Where the secret is; empty when there is none."""
     if row.env_name:
         return f"in {row.env_name}"
     if row.file_path:

@@ -1,4 +1,4 @@
-"""Makes the rows what a catalog file says, in one transaction, and tells what that changed."""
+"""Apply a catalog file: make the rows what it says, in one transaction, and return the changes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from routing.catalog.columns import ChildRows, Reference
 from routing.catalog.document import read_document
 from routing.catalog.fields import ParseContext
 from routing.catalog.parse import DesiredRow, parse_rows
-from routing.catalog.price_gaps import price_gaps
+from routing.catalog.price_gaps import find_price_gaps
 from routing.catalog.problems import CatalogRejected, Problem
 from routing.catalog.prune import prune_rows
 from routing.catalog.references import find_problems
-from routing.catalog.schema import KINDS, Kind, StoredField
+from routing.catalog.schema import KINDS
 from routing.secrets.encryption import SecretError
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from routing.catalog.columns import Rows
+    from routing.catalog.kinds import Kind, StoredField
 
 
 def _ignore(_: str) -> None:
@@ -33,18 +34,18 @@ def _ignore(_: str) -> None:
 def apply_catalog(
     path: Path, *, dry_run: bool = False, prune: bool = False, warn: Callable[[str], None] = _ignore
 ) -> list[Change]:
-    """What the file changes, in order; empty the second time. Raises CatalogRefused, and then nothing changed.
+    """Return the changes in the order in which they were made: none when the file is applied a second time.
 
-    A field that the file leaves out has its default. Rows that it leaves out stay, unless `prune`. `dry_run` does
-    all of it and takes it back, so that it foretells every refusal of the database too. `warn` is told where calls
-    will go unpriced, a sentence each.
+    A field that the file leaves out gets its default. Rows that the file leaves out stay, unless `prune`. `dry_run`
+    makes all changes and rolls them back, so that it also finds what the database would reject. `warn` is called with
+    a sentence for each gap in the prices. Raises CatalogRejected; then nothing was changed.
     """
     context = ParseContext()
     desired_rows = parse_rows(read_document(path), context)
     with transaction.atomic():
         _acquire_apply_lock()
         changes = _apply(desired_rows, context, prune=prune)
-        gaps = price_gaps()
+        gaps = find_price_gaps()
         transaction.set_rollback(dry_run)
     for gap in gaps:
         warn(gap)
@@ -66,14 +67,14 @@ def _write(desired_rows: list[DesiredRow], rows: Rows, *, prune: bool) -> list[C
     """Raises SecretError: a secret cannot be stored without a master key."""
     saved_rows = [_create_or_update(row, rows) for row in desired_rows]
     pruned = list(prune_rows(desired_rows, rows)) if prune else []
-    for draft in saved_rows:
-        draft.create_children(rows)
-    return [draft.change for draft in saved_rows if draft.change] + pruned
+    for saved in saved_rows:
+        saved.create_children(rows)
+    return [saved.change for saved in saved_rows if saved.change] + pruned
 
 
 @dataclass(frozen=True, slots=True)
 class _SavedRow:
-    """A row whose own attributes are saved, and the fields whose children were cleared and wait to be filled."""
+    """A row that is saved, with the fields whose children are still to be created."""
 
     row: Any
     desired: DesiredRow
@@ -128,6 +129,6 @@ def _rows_by_name(kind: Kind) -> dict[str, Any]:
 
 
 def _acquire_apply_lock() -> None:
-    """A second apply waits here until the first has ended; the lock goes with the transaction."""
+    """Wait until no other apply runs. The lock ends with the transaction."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('relaybatch catalog'))")

@@ -1,4 +1,4 @@
-"""One change of a row, as it is told to the operator: names only, never a value."""
+"""One change of a row, as `apply` reports it: names only, never a value."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ class Change:
     fields: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words = f"{self.action} {self.kind} {format_name(self.name)}"
-        return f"{words}: {', '.join(self.fields)}" if self.fields else words
+        change = f"{self.action} {self.kind} {format_name(self.name)}"
+        return f"{change}: {', '.join(self.fields)}" if self.fields else change

@@ -1,7 +1,7 @@
-"""How a value of the file lies in a row: whether it differs from what is there, and how it is put there.
+"""How values of the file are stored in a row: comparing a value with the row, and writing it.
 
-`assign` sets attributes before the row is saved. `clear` and `fill` replace rows that belong to it, in two steps:
-what one row gives up (an alias, say), another may take in the same file.
+`assign` sets attributes before the row is saved. `delete_children` and `create_children` replace the rows that belong
+to it, in two steps over the whole file: what one row gives up (an alias, say) another may take in the same run.
 """
 
 # ruff: noqa: ARG002 -- all columns share one signature
@@ -24,31 +24,32 @@ Rows = dict[str, dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A plain attribute; the root of the others."""
+    """A plain attribute. The base class of the others."""
 
     attribute: str
 
     def differs(self, row: Any, value: Any) -> bool:
+        """Whether the row does not hold the value yet."""
         return bool(self.current(row) != value)
 
     def current(self, row: Any) -> Any:
         return getattr(row, self.attribute)
 
     def assign(self, row: Any, value: Any, rows: Rows) -> tuple[str, ...]:
-        """The names of the attributes that were set."""
+        """Set the value on the unsaved row, and return the names of the attributes that were set."""
         setattr(row, self.attribute, value)
         return (self.attribute,)
 
     def delete_children(self, row: Any) -> None:
-        """Nothing belongs to a plain attribute."""
+        """Do nothing: a plain attribute has no child rows."""
 
     def create_children(self, row: Any, value: Any, rows: Rows) -> None:
-        """Nothing belongs to a plain attribute."""
+        """Do nothing: a plain attribute has no child rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextList(Column):
-    """A list of texts, in order."""
+    """A list of texts; the order counts."""
 
     def current(self, row: Any) -> tuple[str, ...]:
         return tuple(getattr(row, self.attribute))
@@ -60,7 +61,7 @@ class TextList(Column):
 
 @dataclass(frozen=True, slots=True)
 class Reference(Column):
-    """A foreign key, by the name of the row that it points to."""
+    """A foreign key, whose value is the name of the row that it points to."""
 
     section: str
 
@@ -75,7 +76,7 @@ class Reference(Column):
 
 @dataclass(frozen=True, slots=True)
 class SecretSource(Column):
-    """Where a secret is read: the name of a variable, the path of a file, or neither."""
+    """Where a secret is read from: the name of an environment variable, the path of a file, or neither."""
 
     file_attribute: str
 
@@ -91,14 +92,14 @@ class SecretSource(Column):
 
 @dataclass(frozen=True, slots=True)
 class EncryptedSecret(Column):
-    """Encrypted at rest, and written anew only when the value differs or can no longer be read."""
+    """A secret, encrypted at rest. It is encrypted anew only if it differs or can no longer be decrypted."""
 
     def differs(self, row: Any, value: Any) -> bool:
-        sealed = getattr(row, self.attribute)
-        if value is None or sealed is None:
-            return (value is None) != (sealed is None)
+        encrypted = getattr(row, self.attribute)
+        if value is None or encrypted is None:
+            return (value is None) != (encrypted is None)
         try:
-            return decrypt(bytes(sealed)) != str(value).encode()
+            return decrypt(bytes(encrypted)) != str(value).encode()
         except SecretDecryptError:
             return True
 
@@ -109,7 +110,7 @@ class EncryptedSecret(Column):
 
 @dataclass(frozen=True, slots=True)
 class IncludedUsage(Column):
-    """A project's included usage: an amount, its currency and whether unpriced use closes it, or none of these."""
+    """A project's included usage: amount, currency, and whether unpriced use closes it. None: no limit."""
 
     def current(self, row: Any) -> dict[str, Any] | None:
         if row.included_nanos is None:
@@ -133,10 +134,10 @@ class IncludedUsage(Column):
 
 @dataclass(frozen=True, slots=True)
 class ChildRows(Column):
-    """Rows that belong to this one: replaced as a whole when one of `attributes` differs.
+    """Rows that belong to this one. They are replaced as a whole when one of their `attributes` differs.
 
-    `attribute` is the reverse accessor; `references` say which attributes are names of rows in which section;
-    `ordered` children carry their `position`.
+    `attribute` is the reverse accessor and `parent` the foreign key. `references` maps each attribute that is the name
+    of a row to that row's section. `ordered` children have a `position`.
     """
 
     model: type[models.Model]
@@ -147,7 +148,7 @@ class ChildRows(Column):
 
     @property
     def prefetch_paths(self) -> tuple[str, ...]:
-        """For prefetch_related: what `current` reads of each child."""
+        """For prefetch_related: the rows that `current` reads of each child."""
         return tuple(f"{self.attribute}__{attribute}" for attribute in self.references)
 
     def current(self, row: Any) -> list[tuple[Any, ...]]:
@@ -183,22 +184,23 @@ class ChildRows(Column):
             else record[attribute]
             for attribute in self.attributes
         }
-        place = {"position": position} if self.ordered else {}
-        return self.model(**{self.parent: row}, **values, **place)
+        order = {"position": position} if self.ordered else {}
+        return self.model(**{self.parent: row}, **values, **order)
 
 
 @dataclass(frozen=True, slots=True)
 class ChildRowsWithSecret(ChildRows):
-    """With a secret each, or none, that is encrypted at rest: `sealed` is its attribute, `key` the record's word.
+    """Child rows with an optional secret each, encrypted at rest in `encrypted_attribute`.
 
-    A secret that can no longer be read differs from any. Writing raises SecretError without a master key.
+    `plain_key`: the key of the plain text in a record. The first of `attributes` identifies a child. A secret that can
+    no longer be decrypted differs from any. Writing raises SecretError without a master key.
     """
 
-    secret_attribute: str = ""
-    secret_key: str = ""
+    encrypted_attribute: str = ""
+    plain_key: str = ""
 
     def differs(self, row: Any, value: Any) -> bool:
-        desired = {record[self.attributes[0]]: record[self.secret_key] for record in value}
+        desired = {record[self.attributes[0]]: record[self.plain_key] for record in value}
         return ChildRows.differs(self, row, value) or desired != dict(
             map(self._name_and_secret, self._children(row))
         )
@@ -207,19 +209,21 @@ class ChildRowsWithSecret(ChildRows):
         return list(getattr(row, self.attribute).all())
 
     def _name_and_secret(self, child: Any) -> tuple[Any, Any]:
-        sealed = getattr(child, self.secret_attribute)
+        encrypted = getattr(child, self.encrypted_attribute)
         name = getattr(child, self.attributes[0])
         try:
-            return name, None if sealed is None else decrypt(bytes(sealed)).decode()
+            return name, None if encrypted is None else decrypt(bytes(encrypted)).decode()
         except (SecretError, UnicodeDecodeError):
+            # The class stands for a value that equals no text.
             return name, SecretDecryptError
 
     def _build_child(self, row: Any, record: dict[str, Any], rows: Rows, *, position: int) -> models.Model:
         child = ChildRows._build_child(self, row, record, rows, position=position)
-        secret = record[self.secret_key]
-        setattr(child, self.secret_attribute, None if secret is None else encrypt(secret.encode()))
+        secret = record[self.plain_key]
+        setattr(child, self.encrypted_attribute, None if secret is None else encrypt(secret.encode()))
         return child
 
 
 def name_of(row: Any) -> str:
+    """A user's username, or another row's name."""
     return str(row.get_username() if hasattr(row, "get_username") else row.name)

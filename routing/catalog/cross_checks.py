@@ -1,6 +1,6 @@
-"""What no row shows by itself: whether a host's models, host keys and headers fit its base URL and its `auth`.
+"""Checks across rows: whether a host's models, host keys and headers fit its base URL and its `auth`.
 
-The file may change either side and leave the other to the database.
+The file may change one side while the other is only in the database.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class _Location:
-    """Of a row or a part of one in the file."""
+    """Where a row, or a part of one, is in the file."""
 
     line: int
     path: str
@@ -32,7 +32,7 @@ class _Location:
 
 @dataclass(frozen=True, slots=True)
 class _CheckedHost:
-    """`place`: None for a row that the file leaves as it is, here and below."""
+    """`location` is None for a row that only the database has. The same holds for the two classes below."""
 
     base_url: str
     auth: str
@@ -57,34 +57,39 @@ class _KeyWithoutSecret:
 
 
 def cross_row_problems(
-    wanted: list[DesiredRow], lines: dict[str, int], *, with_database: bool
+    desired_rows: list[DesiredRow], lines: dict[str, int], *, with_database: bool
 ) -> Iterator[Problem]:
-    """`lines`: of the names that the file refers to, by path. What has problems of its own is passed over."""
-    hosts = _hosts(wanted, with_database=with_database)
-    for bound in _bindings(wanted, lines, with_database=with_database):
-        yield from _name_problems(bound, hosts.get(bound.host))
-    for key in _keys_without_secret(wanted, with_database=with_database):
+    """The problems that only several rows together have. Rows that have problems of their own are skipped.
+
+    `lines`: the lines of the names that the file refers to, by their paths.
+    """
+    hosts = _hosts(desired_rows, with_database=with_database)
+    for binding in _bindings(desired_rows, lines, with_database=with_database):
+        yield from _name_problems(binding, hosts.get(binding.host))
+    for key in _keys_without_secret(desired_rows, with_database=with_database):
         yield from _key_problems(key, hosts.get(key.host))
-    for row in _rows_in(wanted, "hosts"):
+    for row in _rows_in(desired_rows, "hosts"):
         yield from _header_problems(row)
 
 
-def _name_problems(bound: _CheckedBinding, host: _CheckedHost | None) -> Iterator[Problem]:
-    place = bound.location or (host.location if host else None)
-    if host is None or place is None:
+def _name_problems(binding: _CheckedBinding, host: _CheckedHost | None) -> Iterator[Problem]:
+    location = binding.location or (host.location if host else None)
+    if host is None or location is None:
         return
     try:
-        check_upstream_name(host.base_url, upstream_name=bound.upstream_name)
-    except ValueError as problem:
-        yield place.problem(f"model {format_name(bound.model)} on host {format_name(bound.host)}: {problem}")
+        check_upstream_name(host.base_url, upstream_name=binding.upstream_name)
+    except ValueError as error:
+        yield location.problem(
+            f"model {format_name(binding.model)} on host {format_name(binding.host)}: {error}"
+        )
 
 
 def _key_problems(key: _KeyWithoutSecret, host: _CheckedHost | None) -> Iterator[Problem]:
     if host is None or host.auth == NO_AUTH:
         return
     if key.location is not None:
-        words = f"expected value_from or value, one of them: host {format_name(key.host)} is not auth: none"
-        yield key.location.problem(words)
+        message = f"expected value_from or value, one of them: host {format_name(key.host)} is not auth: none"
+        yield key.location.problem(message)
     elif host.location is not None:
         yield host.location.problem(
             f"host_key {format_name(key.name)} has no value, as auth: none alone allows"
@@ -92,18 +97,18 @@ def _key_problems(key: _KeyWithoutSecret, host: _CheckedHost | None) -> Iterator
 
 
 def _header_problems(host: DesiredRow) -> Iterator[Problem]:
-    """With the adapters to decide, the host gets no header of any of them: bindings come and go."""
-    taken = auth_header_names(host.values["auth"] or "")
+    """Without `auth`, the host gets none of the adapters' auth headers, since bindings of any adapter may be added."""
+    reserved = auth_header_names(host.values["auth"] or "")
     for header in host.values["headers"] or ():
-        if header["name"].lower() in taken:
-            words = f"{format_name(header['name'])} holds the host key: auth says which header does"
-            yield _Location(header["line"], header["path"]).problem(words)
+        if header["name"].lower() in reserved:
+            message = f"{format_name(header['name'])} holds the host key: auth says which header does"
+            yield _Location(header["line"], header["path"]).problem(message)
 
 
-def _hosts(wanted: list[DesiredRow], *, with_database: bool) -> dict[str, _CheckedHost]:
+def _hosts(desired_rows: list[DesiredRow], *, with_database: bool) -> dict[str, _CheckedHost]:
     stored = Host.objects.values_list("name", "base_url", "auth") if with_database else ()
     hosts = {name: _CheckedHost(base_url, auth, None) for name, base_url, auth in stored}
-    for row in _rows_in(wanted, "hosts"):
+    for row in _rows_in(desired_rows, "hosts"):
         base_url, auth = row.values["base_url"], row.values["auth"]
         if base_url is not None and auth is not None:
             hosts[row.name] = _CheckedHost(base_url, auth, _Location(row.line, row.path))
@@ -111,22 +116,24 @@ def _hosts(wanted: list[DesiredRow], *, with_database: bool) -> dict[str, _Check
 
 
 def _bindings(
-    wanted: list[DesiredRow], lines: dict[str, int], *, with_database: bool
+    desired_rows: list[DesiredRow], lines: dict[str, int], *, with_database: bool
 ) -> Iterator[_CheckedBinding]:
-    models = _rows_in(wanted, "models")
+    models = _rows_in(desired_rows, "models")
     for row in models:
         for number, binding in enumerate(row.values["bindings"] or ()):
             path = f"{row.path}.bindings[{number}]"
-            place = _Location(lines.get(f"{path}.host", row.line), path)
-            yield _CheckedBinding(row.name, binding["host"], binding["upstream_name"] or row.name, place)
+            location = _Location(lines.get(f"{path}.host", row.line), path)
+            yield _CheckedBinding(row.name, binding["host"], binding["upstream_name"] or row.name, location)
     if with_database:
         others = Binding.objects.exclude(model__name__in=[row.name for row in models])
         for name, host, own in others.values_list("model__name", "host__name", "upstream_name"):
             yield _CheckedBinding(name, host, own or name, None)
 
 
-def _keys_without_secret(wanted: list[DesiredRow], *, with_database: bool) -> Iterator[_KeyWithoutSecret]:
-    keys = _rows_in(wanted, "host_keys")
+def _keys_without_secret(
+    desired_rows: list[DesiredRow], *, with_database: bool
+) -> Iterator[_KeyWithoutSecret]:
+    keys = _rows_in(desired_rows, "host_keys")
     for row in keys:
         if row.values["value_from"] == ("", "") and row.values["value"] is None:
             yield _KeyWithoutSecret(row.name, row.values["host"], _Location(row.line, row.path))
@@ -138,5 +145,5 @@ def _keys_without_secret(wanted: list[DesiredRow], *, with_database: bool) -> It
             yield _KeyWithoutSecret(name, host, None)
 
 
-def _rows_in(wanted: list[DesiredRow], section: str) -> list[Any]:
-    return [row for row in wanted if row.kind.section == section]
+def _rows_in(desired_rows: list[DesiredRow], section: str) -> list[Any]:
+    return [row for row in desired_rows if row.kind.section == section]

@@ -1,6 +1,6 @@
-"""A catalog file as YAML nodes, which know their lines. Nothing is constructed from them but text.
+"""A catalog file as YAML nodes, which know their lines. No YAML tag constructs a Python object.
 
-Aliases (`*name`) are refused: with them a small file can stand for a huge one.
+YAML aliases (`*name`) are rejected: with them a small file can expand to a huge one.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ class _Loader(yaml.SafeLoader):
 
 
 def read_document(path: Path) -> yaml.MappingNode:
-    """Raises CatalogRefused: the file cannot be read, is no YAML (or JSON, by its name), or no mapping."""
+    """Raises CatalogRejected if the file cannot be read, is no YAML (or JSON, by its name), or no mapping."""
     text = _read_text(path)
     if path.suffix.lower() == ".json":
         _validate_json(text)
-        # In JSON a raw tab is only ever white space between values, where YAML's grammar has no place for it.
+        # In JSON a raw tab is only whitespace between values, where YAML's grammar does not allow tabs.
         text = text.replace("\t", " ")
     node = _compose(text)
     if not isinstance(node, yaml.MappingNode):
@@ -38,6 +38,7 @@ def read_document(path: Path) -> yaml.MappingNode:
 
 
 def line_of(node: yaml.Node) -> int:
+    """Counted from 1."""
     return int(node.start_mark.line) + 1
 
 
@@ -61,8 +62,8 @@ def _validate_json(text: str) -> None:
         _reject(0, f"no JSON: {error}")
 
 
-def _reject_constant(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number")
 
 
 def _compose(text: str) -> yaml.Node | None:
@@ -70,13 +71,13 @@ def _compose(text: str) -> yaml.Node | None:
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        words = ": ".join(part for part in (error.context, error.problem) if part)
-        _reject(mark.line + 1 if mark else 0, f"no YAML: {words}")
+        message = ": ".join(part for part in (error.context, error.problem) if part)
+        _reject(mark.line + 1 if mark else 0, f"no YAML: {message}")
     except yaml.reader.ReaderError as error:
         _reject(text.count("\n", 0, error.position) + 1, "no YAML: a control character stands here")
     except RecursionError:
         _reject(0, "nested too deeply")
 
 
-def _reject(line: int, words: str) -> NoReturn:
-    raise CatalogRejected([Problem(line, words)]) from None
+def _reject(line: int, message: str) -> NoReturn:
+    raise CatalogRejected([Problem(line, message)]) from None

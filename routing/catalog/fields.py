@@ -1,4 +1,4 @@
-"""Fields of a record in the file, and the reading of records: every problem is collected, none stops the rest."""
+"""The fields of a record, and the parsing of records: every problem is collected, and none stops the parsing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NULL_TAG = "tag:yaml.org,2002:null"
 
 @dataclass(frozen=True, slots=True)
 class NameReference:
-    """A name by which the file refers to a row; `words` say where, for the problem if there is none."""
+    """A name by which the file refers to a row. `line` and `path` say where, for a problem if there is no such row."""
 
     section: str
     name: str
@@ -29,7 +29,7 @@ class NameReference:
 
 @dataclass(slots=True)
 class ParseContext:
-    """What one pass over a file has found: problems, and names still to be looked up."""
+    """What the parsing of one file has collected: problems, and references that are resolved at its end."""
 
     problems: list[Problem] = field(default_factory=list)
     references: list[NameReference] = field(default_factory=list)
@@ -41,21 +41,23 @@ class ParseContext:
         self.references.append(NameReference(section=section, name=name, line=line_of(node), path=path))
 
     def parse_or_report(self, parser: Parser, node: yaml.Node, path: str) -> Any:
-        """The value, or None after noting what is wrong with it."""
+        """Return the value, or add a problem and return None."""
         try:
             return parser(node, path, self)
-        except (InvalidValue, ValueError) as problem:
-            self.add_problem(node, path, str(problem))
+        except (InvalidValue, ValueError) as error:
+            self.add_problem(node, path, str(error))
             return None
 
 
+# Takes a node, its path in the file and the context. Raises InvalidValue or ValueError with what was expected.
 Parser = Callable[[yaml.Node, str, ParseContext], Any]
+# Takes a record's values; gives a message for each problem.
 Check = Callable[[dict[str, Any]], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`to`: the key of the value, where the file's word for it is another. `column`: how it lies in a row."""
+    """`value_key`: the key of the parsed value, where it is not `name`. `column`: how the value is stored in a row."""
 
     name: str
     parser: Parser
@@ -77,7 +79,10 @@ def parse_record(
     fields: tuple[Field, ...],
     check: Check | None = None,
 ) -> dict[str, Any]:
-    """The record's values by key, defaults for what is absent or null. Raises Wrong for what is no mapping."""
+    """The record's values by key, with defaults for fields that are absent or null.
+
+    `check` runs when the fields themselves have no problem. Raises InvalidValue if the node is no mapping.
+    """
     given = parse_mapping(node, path, context, names={field.name for field in fields})
     before = len(context.problems)
     record = {}
@@ -91,26 +96,26 @@ def parse_record(
             else context.parse_or_report(each.parser, value, f"{path}.{each.name}")
         )
     if check is not None and len(context.problems) == before:
-        for words in check(record):
-            context.add_problem(node, path, words)
+        for message in check(record):
+            context.add_problem(node, path, message)
     return record
 
 
 def parse_mapping(
     node: yaml.Node, path: str, context: ParseContext, *, names: set[str]
 ) -> dict[str, yaml.Node]:
-    """The mapping's nodes by name, without those that are null. Raises Wrong for what is no mapping."""
+    """The mapping's nodes by name, without nulls. Raises InvalidValue if the node is no mapping."""
     if not isinstance(node, yaml.MappingNode):
         raise InvalidValue(f"expected a mapping with {', '.join(sorted(names))}")
     found: dict[str, yaml.Node] = {}
     for key, value in node.value:
-        word = key.value if isinstance(key, yaml.ScalarNode) else "?"
-        if word not in names:
+        name = key.value if isinstance(key, yaml.ScalarNode) else "?"
+        if name not in names:
             context.add_problem(
-                key, path, f"unknown field {format_name(word[:60])}: known are {', '.join(sorted(names))}"
+                key, path, f"unknown field {format_name(name[:60])}: known are {', '.join(sorted(names))}"
             )
-        elif word in found:
-            context.add_problem(key, path, f"{word} is given twice")
+        elif name in found:
+            context.add_problem(key, path, f"{name} is given twice")
         else:
-            found[word] = value
-    return {word: value for word, value in found.items() if value.tag != NULL_TAG}
+            found[name] = value
+    return {name: value for name, value in found.items() if value.tag != NULL_TAG}

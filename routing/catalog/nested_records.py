@@ -1,4 +1,4 @@
-"""Records inside the rows of a catalog file: rates, rules, bindings, included usage."""
+"""The records within rows of a catalog file: rates, rules, bindings, included usage."""
 
 from __future__ import annotations
 
@@ -72,6 +72,7 @@ INCLUDED_USAGE = record(
 )
 
 
+# Two entries of a list with the same identity are reported as given twice.
 def binding_identity(value: dict[str, Any]) -> tuple[Any, ...]:
     return value["host"], value["adapter"], value["upstream_name"]
 

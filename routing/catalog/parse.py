@@ -1,4 +1,4 @@
-"""A file's rows as wanted, in the order of writing, and all problems that the file alone shows."""
+"""A file's rows as it wants them, in the order of writing, and every problem that the file alone reveals."""
 
 from __future__ import annotations
 
@@ -11,14 +11,18 @@ from routing.catalog.document import line_of
 from routing.catalog.fields import ParseContext, parse_mapping
 from routing.catalog.parsers import record
 from routing.catalog.problems import format_name
-from routing.catalog.schema import KINDS, Kind
+from routing.catalog.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from routing.catalog.kinds import Kind
+
 
 @dataclass(frozen=True, slots=True)
 class DesiredRow:
+    """A row as the file describes it. `values`: by the keys of the kind's fields, without the name."""
+
     kind: Kind
     name: str
     values: dict[str, Any]
@@ -27,13 +31,13 @@ class DesiredRow:
 
 
 def parse_rows(document: yaml.MappingNode, context: ParseContext) -> list[DesiredRow]:
-    """What is wrong is noted in `reading`; the rows are of use only when nothing was."""
+    """Add all problems to `context`; the rows are valid only if there is none."""
     sections = parse_mapping(document, "the file", context, names={kind.section for kind in KINDS})
     return [
-        wanted
+        row
         for kind in KINDS
         if kind.section in sections
-        for wanted in _parse_section(kind, sections[kind.section], context)
+        for row in _parse_section(kind, sections[kind.section], context)
     ]
 
 
@@ -49,7 +53,7 @@ def _parse_section(kind: Kind, node: yaml.Node, context: ParseContext) -> Iterat
         if name is None:
             continue
         if name in lines:
-            words = f"{kind.label} {format_name(name)} is given twice, first in line {lines[name]}"
-            context.add_problem(child, path, words)
+            message = f"{kind.label} {format_name(name)} is given twice, first in line {lines[name]}"
+            context.add_problem(child, path, message)
         lines.setdefault(name, line_of(child))
         yield DesiredRow(kind=kind, name=name, values=values, line=line_of(child), path=path)

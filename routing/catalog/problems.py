@@ -1,4 +1,4 @@
-"""What is wrong with a catalog file: each problem with its line and the mend."""
+"""The problems of a catalog file, each with its line and what to write instead."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """`line` counts from 1; 0 = of the file as a whole. `words` never hold a value that could be a secret."""
+    """`line` counts from 1; 0 means the file as a whole. `message` never contains a value that could be a secret."""
 
     line: int
     message: str
@@ -20,16 +20,18 @@ class Problem:
         return f"line {self.line}: {self.message}" if self.line else self.message
 
 
-class CatalogRejected(Exception):  # noqa: N818 -- nothing was changed; the problems say why
+class CatalogRejected(Exception):  # noqa: N818 -- a decision about the file, not a fault; nothing was changed
+    """Carries all problems, without duplicates, in the order of their lines."""
+
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(set(problems)))
         super().__init__("; ".join(map(str, self.problems)))
 
 
-class InvalidValue(Exception):  # noqa: N818 -- carries one problem's words up to the list that collects them
-    pass
+class InvalidValue(Exception):  # noqa: N818 -- becomes a Problem where line and path are known
+    """A parser's message for a value that it does not take."""
 
 
 def format_name(text: str) -> str:
-    """A name as it may stand in one line of output: quoted when it could be mistaken for something else."""
+    """A name for a line of output: escaped and quoted where it is not printable or begins or ends with a blank."""
     return text if text.isprintable() and text == text.strip() else ascii(text)

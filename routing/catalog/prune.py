@@ -1,8 +1,8 @@
-"""--prune: rows that the file does not hold are deleted, the dependent ones first.
+"""`apply --prune`: delete the rows that the file does not hold, dependent rows first.
 
-Who holds relay keys or tokens is disabled instead, and with them their project and team: a deleted account would take
-its keys along, and with the keys the way to read what they submitted. Staff are never touched, nor users who have
-neither project nor policy: they are no callers.
+Accounts and users with relay keys or tokens are disabled instead, and so are their project and team when nobody in
+them may call any more: deleting an account deletes its keys, and with them the only way to read what they submitted.
+Staff are never changed, nor are users with neither project nor policy, since they are no callers.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from django.db.models import ProtectedError
 from routing.catalog.changes import Change
 from routing.catalog.columns import name_of
 from routing.catalog.problems import CatalogRejected, Problem, format_name
-from routing.catalog.schema import KINDS, Kind
+from routing.catalog.schema import KINDS
 from routing.models import Project, RelayKey, ServiceAccount, Team, User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from routing.catalog.columns import Rows
+    from routing.catalog.kinds import Kind
     from routing.catalog.parse import DesiredRow
 
 MAX_NAMED_HOLDERS = 5
 
 
 def prune_rows(desired_rows: list[DesiredRow], rows: Rows) -> Iterator[Change]:
-    """Raises CatalogRefused when a row outside the file still needs one that would go."""
+    """Yield the changes as they are made. Raises CatalogRejected if a row that stays still uses one to be deleted."""
     in_file = {(row.kind.section, row.name) for row in desired_rows}
     for kind in reversed(KINDS):
         for name, row in rows[kind.section].items():
@@ -73,13 +74,15 @@ def _must_be_kept(row: Any) -> bool:
 def _delete_unused(kind: Kind, row: Any) -> None:
     try:
         row.delete()
-    except ProtectedError as held:
-        users = ", ".join(sorted(map(_format_holder, held.protected_objects))[:MAX_NAMED_HOLDERS])
-        words = f"{kind.label} {format_name(name_of(row))} is not in the file, and still used by {users}"
-        raise CatalogRejected([Problem(0, f"{words}: change that first, or keep it in the file")]) from held
+    except ProtectedError as error:
+        holders = ", ".join(sorted(map(_format_holder, error.protected_objects))[:MAX_NAMED_HOLDERS])
+        message = f"{kind.label} {format_name(name_of(row))} is not in the file, and still used by {holders}"
+        raise CatalogRejected(
+            [Problem(0, f"{message}: change that first, or keep it in the file")]
+        ) from error
 
 
 def _format_holder(row: Any) -> str:
-    """A key by its id, which the commands take, and anything else by its name."""
+    """A relay key by its id, which the commands take; any other row by its name."""
     name = str(row.pk) if isinstance(row, RelayKey) else format_name(name_of(row))
     return f"{row._meta.verbose_name} {name}"

@@ -1,4 +1,4 @@
-"""Looks up the names by which a file refers to rows: in the file itself and, without --prune, in the database."""
+"""Resolve the names by which a file refers to rows: in the file itself and, without --prune, in the database."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LABELS = {kind.section: kind.label for kind in KINDS}
 
 @dataclass(slots=True)
 class KnownNames:
-    """`names` by section; `providers` of models; `aliases` of models that the file does not hold."""
+    """`names`: by section. `providers`: by model. `aliases`: alias -> model, for models that the file does not hold."""
 
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     providers: dict[str, str] = field(default_factory=dict)
@@ -31,44 +31,46 @@ class KnownNames:
 
 
 def find_problems(
-    wanted: list[DesiredRow], reading: ParseContext, rows: Rows, *, with_database: bool
+    desired_rows: list[DesiredRow], context: ParseContext, rows: Rows, *, with_database: bool
 ) -> list[Problem]:
-    """What reading found, names that lead nowhere, and rows that do not fit each other."""
-    known = _known_names(wanted, rows, with_database=with_database)
-    lines = {mention.path: mention.line for mention in reading.references}
+    """All problems: those found while parsing, unresolved names, and rows that do not fit each other."""
+    known = _known_names(desired_rows, rows, with_database=with_database)
+    lines = {reference.path: reference.line for reference in context.references}
     return [
-        *reading.problems,
-        *_reference_problems(reading.references, known),
-        *cross_row_problems(wanted, lines, with_database=with_database),
+        *context.problems,
+        *_reference_problems(context.references, known),
+        *cross_row_problems(desired_rows, lines, with_database=with_database),
     ]
 
 
-def _known_names(wanted: list[DesiredRow], rows: Rows, *, with_database: bool) -> KnownNames:
+def _known_names(desired_rows: list[DesiredRow], rows: Rows, *, with_database: bool) -> KnownNames:
     known = KnownNames()
     if with_database:
-        _add_database(known, rows, in_file={row.name for row in wanted if row.kind.section == "models"})
-    for row in wanted:
+        _add_database(known, rows, in_file={row.name for row in desired_rows if row.kind.section == "models"})
+    for row in desired_rows:
         known.names[row.kind.section].add(row.name)
         if row.kind.section == "models":
             known.providers[row.name] = row.values["provider"]
     return known
 
 
-def _reference_problems(mentions: list[NameReference], known: KnownNames) -> Iterator[Problem]:
+def _reference_problems(references: list[NameReference], known: KnownNames) -> Iterator[Problem]:
     lines: dict[str, int] = {}
-    for mention in mentions:
-        if mention.section == "aliases":
-            words = _alias_problem(mention, known, lines)
-        elif mention.section == "grants":
-            words = _grant_problem(mention.name, known)
-        elif mention.name not in known.names[mention.section]:
-            words = (
-                f"unknown {_LABELS[mention.section]} {format_name(mention.name)}: add it to {mention.section}"
-            )
+    for reference in references:
+        if reference.section == "aliases":
+            message = _alias_problem(reference, known, lines)
+        elif reference.section == "grants":
+            message = _grant_problem(reference.name, known)
+        elif reference.name not in known.names[reference.section]:
+            message = _unknown_name(reference.section, reference.name)
         else:
             continue
-        if words:
-            yield Problem(mention.line, f"{mention.path}: {words}")
+        if message:
+            yield Problem(reference.line, f"{reference.path}: {message}")
+
+
+def _unknown_name(section: str, name: str) -> str:
+    return f"unknown {_LABELS[section]} {format_name(name)}: add it to {section}"
 
 
 def _add_database(known: KnownNames, rows: Rows, *, in_file: set[str]) -> None:
@@ -79,17 +81,17 @@ def _add_database(known: KnownNames, rows: Rows, *, in_file: set[str]) -> None:
         known.aliases[str(alias)] = alias.model.name
 
 
-def _alias_problem(mention: NameReference, known: KnownNames, lines: dict[str, int]) -> str:
-    if mention.name in known.aliases:
-        return f"model {format_name(known.aliases[mention.name])} has the alias {format_name(mention.name)} already"
-    if mention.name in lines:
-        return f"alias {format_name(mention.name)} is given twice, first in line {lines[mention.name]}"
-    lines[mention.name] = mention.line
+def _alias_problem(reference: NameReference, known: KnownNames, lines: dict[str, int]) -> str:
+    if reference.name in known.aliases:
+        return f"model {format_name(known.aliases[reference.name])} has the alias {format_name(reference.name)} already"
+    if reference.name in lines:
+        return f"alias {format_name(reference.name)} is given twice, first in line {lines[reference.name]}"
+    lines[reference.name] = reference.line
     return ""
 
 
 def _grant_problem(grant: str, known: KnownNames) -> str:
-    """Empty when one way to read the grant names what there is. Names of models may hold `/` and `@` themselves."""
+    """Empty if one way to split the grant gives existing names: a model's name may contain `/` and `@` itself."""
     problems = [_problem_of_parts(*parts, known=known) for parts in _possible_parts(grant)]
     if not problems:
         return "expected provider, provider/model, provider/model@host, provider@host or @host"
@@ -97,7 +99,8 @@ def _grant_problem(grant: str, known: KnownNames) -> str:
 
 
 def _possible_parts(grant: str) -> Iterator[tuple[str | None, str | None, str | None]]:
-    """Provider, model and host: without a host first, so that a model's name with `@` in it wins."""
+    """Each way to split the grant into `(provider, model, host)`. The one without a host comes first, so that a model
+    whose name contains `@` wins."""
     provider, slash, model = grant.partition("/")
     if slash and provider and model:
         yield provider, model, None
@@ -115,7 +118,7 @@ def _possible_parts(grant: str) -> Iterator[tuple[str | None, str | None, str | 
 def _problem_of_parts(provider: str | None, model: str | None, host: str | None, *, known: KnownNames) -> str:
     for section, name in (("providers", provider), ("models", model), ("hosts", host)):
         if name is not None and name not in known.names[section]:
-            return f"unknown {_LABELS[section]} {format_name(name)}: add it to {section}"
+            return _unknown_name(section, name)
     if model is not None and known.providers.get(model) != provider:
         return f"model {format_name(model)} is not of provider {format_name(provider or '')}"
     return ""

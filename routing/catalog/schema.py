@@ -1,8 +1,7 @@
-"""All that a catalog file may hold: a table with an entry for each kind of row, in the order of writing."""
+"""Everything that a catalog file may hold: an entry for each kind of row, in the order in which they are written."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.catalog import validators
@@ -16,8 +15,9 @@ from routing.catalog.columns import (
     SecretSource,
     TextList,
 )
-from routing.catalog.fields import Check, Field
+from routing.catalog.fields import Field
 from routing.catalog.host_fields import auth, headers, query, secret_source
+from routing.catalog.kinds import Kind
 from routing.catalog.nested_records import (
     BINDING,
     INCLUDED_USAGE,
@@ -60,53 +60,9 @@ from routing.models import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from django.db import models
-
-
-@dataclass(frozen=True, slots=True)
-class StoredField:
-    """A field of the file that lies in the row: `key` is that of its value."""
-
-    name: str
-    key: str
-    column: Column
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A section of the file and the rows that it stands for.
-
-    `name_form` and `name_attribute`: of the row's name. `fresh` prepares a new row; `touch` is told which fields of
-    a row changed, and returns the attributes that it changed in turn.
-    """
-
-    section: str
-    label: str
-    model: type[models.Model]
-    fields: tuple[Field, ...] = ()
-    check: Check | None = None
-    validate_name: Callable[[str], str] = validators.name
-    name_attribute: str = "name"
-    enabled_attribute: str = "enabled"
-    prepare_new: Callable[[Any], None] = lambda _: None
-    on_change: Callable[[Any, set[str]], tuple[str, ...]] = lambda _row, _changed: ()
-
-    @property
-    def all_fields(self) -> tuple[Field, ...]:
-        return (
-            Field("name", text(self.validate_name), required=True),
-            *self.fields,
-            Field("enabled", boolean, default=True, column=Column(self.enabled_attribute)),
-        )
-
-    @property
-    def stored_fields(self) -> tuple[StoredField, ...]:
-        """Without the name, by which the row is found."""
-        return tuple(
-            StoredField(name=f.name, key=f.key, column=f.column) for f in self.all_fields if f.column
-        )
 
 
 def _check_one_source(host_key: dict[str, Any]) -> Iterator[str]:
@@ -115,7 +71,7 @@ def _check_one_source(host_key: dict[str, Any]) -> Iterator[str]:
 
 
 def _increment_version(pricing: Any, changed: set[str]) -> tuple[str, ...]:
-    """Events keep the version that they were priced at: another price is another version."""
+    """Usage events keep the version that they were priced at, so new rates or another currency need a new version."""
     if not changed & {"rates", "currency"}:
         return ()
     pricing.version += 1
@@ -175,8 +131,8 @@ KINDS = (
                     model=HostHeader,
                     parent="host",
                     attributes=("name", "text", "env_name", "file_path"),
-                    secret_attribute="secret_encrypted",
-                    secret_key="secret",
+                    encrypted_attribute="secret_encrypted",
+                    plain_key="secret",
                 ),
             ),
             Field("auth", auth, default="", column=Column("auth")),

@@ -1,6 +1,6 @@
-"""The forms of single values. Each function returns what is stored, or raises ValueError with the form expected.
+"""Validators of single values. Each returns what is stored, or raises ValueError with a message of what is expected.
 
-No message repeats the value: it might be a secret in the wrong place.
+No message contains the value: it might be a secret in the wrong place.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def name(text: str) -> str:
 
 
 def name_without_separators(text: str) -> str:
-    """Providers and hosts: in `provider/model@host`, the first `/` and the last `@` separate."""
+    """A provider's or host's name: in `provider/model@host`, the first `/` and the last `@` are separators."""
     if "/" in text or "@" in text:
         raise ValueError("expected a name without / and @")
     return name(text)
@@ -51,7 +51,7 @@ def username(text: str) -> str:
 
 
 def base_url(text: str) -> str:
-    """Without the slashes at its end."""
+    """Returned without trailing slashes."""
     return validate_base_url(text)
 
 
@@ -68,7 +68,7 @@ def file_path(text: str) -> str:
 
 
 def query_name(text: str) -> str:
-    """The admin writes `name=text`."""
+    """A query parameter's name. It has no `=`, since the admin writes `name=text`."""
     if "=" in text:
         raise ValueError("expected 1-1000 printable characters, none of them =")
     return query_text(text)
@@ -105,7 +105,7 @@ def currency(text: str) -> str:
 
 
 def nanos(text: str) -> int:
-    """An amount of money in nano-units, exactly: 2.50 is 2,500,000,000."""
+    """An amount of money, exactly, in nano-units: 2.50 is 2,500,000,000."""
     if not _DECIMAL.fullmatch(text):
         raise ValueError('expected an amount that is not negative, in plain digits, as "2.50"')
     amount = Decimal(text)
@@ -118,10 +118,10 @@ def nanos(text: str) -> int:
 
 
 def integer(text: str, *, minimum: int, maximum: int) -> int:
-    form = f"expected a whole number from {minimum} to {maximum}"
+    expected = f"expected a whole number from {minimum} to {maximum}"
     if not _INTEGER.fullmatch(text) or len(text) > 30:
-        raise ValueError(form)
+        raise ValueError(expected)
     number = int(text)
     if not minimum <= number <= maximum:
-        raise ValueError(form)
+        raise ValueError(expected)
     return number

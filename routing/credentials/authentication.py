@@ -1,7 +1,7 @@
-"""Reads the caller's credential from a request: `Authorization: Bearer` or `x-api-key`, on every route.
+"""Read the caller's credential from a request: `Authorization: Bearer` or `x-api-key`, on every route.
 
 Anthropic's SDK sends `x-api-key` (https://docs.anthropic.com/en/api/overview), OpenAI's the other
-(https://platform.openai.com/docs/api-reference/authentication); a client that sends both must mean one.
+(https://platform.openai.com/docs/api-reference/authentication); a client that sends both must send the same value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class CredentialAuthentication(BaseAuthentication):
-    """`request.user` and `request.auth` are both the Credential. A request without one is refused, not anonymous."""
+    """Sets `request.user` and `request.auth` to the Credential. A request without one is rejected, not anonymous."""
 
     def authenticate(self, request: Request) -> tuple[Credential, Credential]:
         credential = authenticate(presented_value(request.headers))
@@ -32,7 +32,7 @@ class CredentialAuthentication(BaseAuthentication):
 
 
 def presented_value(headers: Mapping[str, str]) -> str:
-    """The one value that the request presents. Raises Unauthenticated for none, two, or another scheme."""
+    """The credential's value. Raises Unauthenticated for none, for two different ones, and for another scheme."""
     values = [
         value
         for value in (_bearer(headers.get("authorization", "")), headers.get("x-api-key", "").strip())

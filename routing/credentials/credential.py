@@ -1,4 +1,4 @@
-"""The credential that a request came with: what is known of it, and who may create with it."""
+"""The credential of a request: who calls, and whether the credential may create anything."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Credential:
     """`owner`: the relay key's hash, or `user:<id>`. `policy_id`: the key's own policy, else its principal's.
 
     `kind` is `key` or `token`; `id` the key's id or the token's `jti`. `principal_kind` is `serviceaccount` or
-    `user`. `refusal`: why it may not create anything now (`no_policy`, `policy_disabled`, `project_disabled`,
+    `user`. `denial_code`: why it may not create anything now (`no_policy`, `policy_disabled`, `project_disabled`,
     `principal_disabled`), empty when it may; reading what exists is always allowed.
     """
 
@@ -46,25 +46,28 @@ class Credential:
 
     @property
     def is_authenticated(self) -> bool:
-        """For DRF, where a credential stands in the place of a user."""
+        """DRF reads it from `request.user`, which is the credential here."""
         return True
 
 
 def authenticate(value: str, *, now: datetime | None = None) -> Credential:
-    """The credential that the value is. Raises Unauthenticated with the code of what is wrong with it.
+    """Authenticate a presented value. Raises Unauthenticated, whose code names the problem.
 
-    `now`: by the database's clock when left out, whatever this machine's says.
+    `now`: the database's clock when left out, never this machine's.
     """
     return _by_token(value, now=now) if is_token(value) else _by_relay_key(value, now=now)
 
 
 def is_token(value: str) -> bool:
-    """By its form alone: three parts, of which the first is the base64 of a JSON object. All else is a key."""
+    """Whether the value has the form of a token: three parts, the first beginning like a JSON object in base64.
+
+    Every other value is taken for a relay key.
+    """
     return value.startswith("ey") and value.count(".") == 2
 
 
 def check_may_create(credential: Credential) -> None:
-    """Before anything is created. Raises Forbidden with the credential's refusal as its code."""
+    """Raise Forbidden, with `denial_code` as its code, when the credential may not create anything."""
     if credential.denial_code:
         raise Forbidden(DENIAL_MESSAGES[credential.denial_code], code=credential.denial_code)
 
@@ -90,13 +93,13 @@ def _by_token(value: str, *, now: datetime | None) -> Credential:
         raise unknown_credential() from None
     rows = find_token(claims.jti)
     if rows is None:
-        # Rows of expired tokens are removed after a while, and with a user all of theirs.
+        # The rows of expired tokens are deleted after a while, and a user's rows with the user.
         _raise_if_invalid("expired" if claims.exp <= (now or database_now()).timestamp() else "")
         raise unknown_credential()
     state, caller = rows
     _raise_if_invalid(state.invalid_reason(now=now or caller.read_at))
     credential = _credential(caller, owner=f"user:{caller.principal_id}", kind="token", identifier=claims.jti)
-    if caller.project_id is None:  # it is gone
+    if caller.project_id is None:  # deleted since
         denial_code = credential.denial_code or "project_disabled"
         return replace(credential, project_id=claims.prj, denial_code=denial_code)
     return credential

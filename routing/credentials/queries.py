@@ -1,7 +1,7 @@
-"""The rows behind a credential that was presented, in one statement.
+"""Find the rows of a presented credential in one statement.
 
-Not by the ORM: whose policy and project count is chosen in the joins, which are half as many, and PostgreSQL plans
-them anew for every request.
+Not by the ORM: choosing the policy and project within the joins needs half as many joins, which PostgreSQL plans anew
+for every request.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CallerRow:
-    """Who calls. `policy_enabled` and `project_enabled` (with its team) are None where there is none.
+    """Who calls. `policy_enabled` and `project_enabled` (with its team) are None when there is none.
 
-    `at`: when it was read, by the database's clock.
+    `read_at`: the database's clock when the row was read.
     """
 
     principal_kind: str
@@ -40,7 +40,7 @@ class CallerRow:
 _CALLER_COLUMNS = """policy.id, policy.enabled, project.id, project.enabled AND team.enabled, project.team_id,
        clock_timestamp()"""
 _JOIN_TEAM = "LEFT JOIN routing_team AS team ON team.id = project.team_id"
-# A key's own policy goes before its principal's. A key belongs to a service account or to a user.
+# A key's own policy takes precedence over its principal's. A key belongs to a service account or to a user.
 KEY_QUERY: LiteralString = f"""
 SELECT key.id, key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.previous_key_hash, key.grace_until,
        CASE WHEN account.id IS NULL THEN 'user' ELSE 'serviceaccount' END,
@@ -54,7 +54,7 @@ SELECT key.id, key.enabled, key.expires_at, key.revoked_at, key.key_hash, key.pr
   {_JOIN_TEAM}
  WHERE key.key_hash = %(hash)s OR (key.previous_key_hash = %(hash)s AND key.previous_key_hash <> '')
 """
-# A token is of the project that it names, which may be gone, and of the policy that its user has now.
+# A token belongs to the project that it names, which may be deleted, and to the policy that its user has now.
 _TOKEN_QUERY: LiteralString = f"""
 SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
        'user', person.id::text, person.is_active,
@@ -66,17 +66,18 @@ SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
   {_JOIN_TEAM}
  WHERE token.jti = %(jti)s
 """
-# Of each statement, the columns before the caller's.
+# The number of columns before the caller's, in each statement.
 _KEY_COLUMNS, _TOKEN_COLUMNS = 7, 4
 
 
 def find_key(key_hash: str) -> tuple[uuid.UUID, KeyState, CallerRow] | None:
-    """The key whose value, or value before the last rotation, has this hash: its id, its state, and who calls."""
+    """Find the key whose value, or value before the last rotation, has this hash: its id, its state, and who calls."""
     row = _fetch_one(KEY_QUERY, {"hash": key_hash})
     return row and (row[0], KeyState(*row[1:_KEY_COLUMNS]), CallerRow(*row[_KEY_COLUMNS:]))
 
 
 def find_token(jti: uuid.UUID) -> tuple[TokenState, CallerRow] | None:
+    """Find the token with this id: its state, and who calls."""
     row = _fetch_one(_TOKEN_QUERY, {"jti": jti})
     return row and (TokenState(*row[:_TOKEN_COLUMNS]), CallerRow(*row[_TOKEN_COLUMNS:]))
 

@@ -1,4 +1,4 @@
-"""Whether a call that was accepted earlier may still be made: its credential, principal, project and policy."""
+"""Recheck whether an accepted call may still be made: its credential, principal, project and policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a project may use in a month, in nano-units. `unpriced_closes`: a call without a price ends it as well."""
+    """What a project may use in a month, in nano-units. `unpriced_closes`: an unpriced call uses it up as well."""
 
     nanos: int
     unpriced_closes: bool = False
@@ -29,7 +29,7 @@ class Allowance:
 
 @dataclass(frozen=True, slots=True)
 class CallerSnapshot:
-    """Names for the usage event, as they are now; empty where there is none. And the project's allowance."""
+    """The names for the usage event, as they are now and empty when there is none, and the project's allowance."""
 
     policy: str
     project: str
@@ -39,7 +39,7 @@ class CallerSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class _CallerRows:
-    """What one query found; None where a row is gone (or was never asked for).
+    """What one query found; None when a row is deleted, or the caller had none.
 
     `clock_ahead`: how far the database's clock is ahead of this machine's.
     """
@@ -61,7 +61,7 @@ class _CallerRows:
 _CacheKey = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
 _cache: TtlCache[_CacheKey, _CallerRows] = TtlCache(seconds=0.5)
 
-# The policy, project and team are those recorded when the call was asked for, whatever the credential has now.
+# The policy, project and team are those recorded when the call was accepted, whatever the credential has now.
 _POLICY_AND_PROJECT = """
        policy.name, policy.enabled, project.name, project.enabled, team.name, team.enabled,
        project.included_nanos, project.unpriced_closes, clock_timestamp()
@@ -86,14 +86,14 @@ SELECT token.expires_at, token.revoked_at, token.version, person.token_version,
   LEFT JOIN routing_user AS person ON person.id = %(principal)s
   LEFT JOIN routing_inferencetoken AS token ON token.jti = %(credential)s AND token.user_id = person.id
 """
-# Of each query, the columns that are the credential's.
+# The number of columns that are the credential's, in each query.
 _KEY_COLUMNS, _TOKEN_COLUMNS = 6, 4
 
 
 def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
-    """Raises CallFailed with why the caller may no longer make this call.
+    """Raise CallFailed, with the reason, when the caller may no longer make this call.
 
-    Rows may be half a second old; what a clock decides (expiry, grace) is decided at each call, by the database's.
+    Rows may be half a second old. Expiry and grace are checked at each call, by the database's clock.
     """
     rows = _cache.get(_cache_key(caller), lambda: _load(caller))
     _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
@@ -105,12 +105,12 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
 
 
 def caller_snapshot(caller: Caller) -> CallerSnapshot:
-    """The names as they are now, whether or not the caller may still call."""
+    """The snapshot as `recheck` returns it, whether or not the caller may still call."""
     return _snapshot(_cache.get(_cache_key(caller), lambda: _load(caller)))
 
 
 def clear_cache() -> None:
-    """Drop what is kept, so that the next answer is read from the rows."""
+    """Clear the cache, so that the next call reads the rows."""
     _cache.clear()
 
 
@@ -121,7 +121,7 @@ def _check_credential(rows: _CallerRows, caller: Caller, *, now: datetime) -> No
         case TokenState() as token:
             reason = token.invalid_reason(now=now)
         case None if caller.credential_kind == "token" and rows.principal_exists:
-            # A token's row is removed some time after it has expired, and only then.
+            # A token's row is deleted some time after its expiry, and only then.
             reason = "expired"
         case None:
             raise _call_failed("credential_deleted", "the credential that asked for this no longer exists")
@@ -176,7 +176,7 @@ def _load(caller: Caller) -> _CallerRows:
         cursor.execute(
             _TOKEN_QUERY if is_token else _KEY_QUERY,
             {
-                # A credential of a kind that this release does not know works no more than a deleted one.
+                # A kind of credential that this release does not know is treated like a deleted credential.
                 "credential": caller.credential_id if caller.credential_kind in ("key", "token") else None,
                 "principal": int(caller.principal_id) if is_token else None,
                 "policy": caller.policy_id,

@@ -1,4 +1,4 @@
-"""What can be done to a relay key. Its value leaves here once; only its hash is stored."""
+"""Create, rotate, revoke, disable and enable relay keys. A value is returned once; only its hash is stored."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_GRACE_SECONDS = 366 * 86_400
 
 
 class RelayKeyError(Exception):
-    """The key does not exist, or is past what was asked for."""
+    """The key does not exist, or is revoked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class IssuedKey:
 def create_key(
     *, principal: ServiceAccount | User, policy: Policy | None = None, expires_at: datetime | None = None
 ) -> IssuedKey:
-    """A new key of a service account or a user; without a policy of its own it has its principal's."""
+    """Create a key of a service account or a user. Without a policy of its own it has its principal's."""
     value = generate_value()
     key = RelayKey.objects.create(
         service_account=principal if isinstance(principal, ServiceAccount) else None,
@@ -52,9 +52,9 @@ def create_key(
 
 
 def rotate_key(*, key_id: uuid.UUID, grace_seconds: int = 0, now: datetime) -> IssuedKey:
-    """A new value for the key. The one before works on for the grace period, an older one no more.
+    """Give the key a new value. The previous one stays valid for the grace period, older ones do not.
 
-    What an older value submitted stays its own: only that value can read it. Raises KeyRefused.
+    What a value submitted can be read by that value alone, also after the rotation. Raises RelayKeyError.
     """
     value = generate_value()
     rotated = RelayKey.objects.filter(id=key_id, revoked_at=None).update(
@@ -69,25 +69,25 @@ def rotate_key(*, key_id: uuid.UUID, grace_seconds: int = 0, now: datetime) -> I
 
 
 def revoke_key(*, key_id: uuid.UUID, now: datetime) -> None:
-    """For good. Again: nothing changes, the first moment stays. Raises KeyRefused."""
+    """Revoke the key for good. Repeating it keeps the first `revoked_at`. Raises RelayKeyError."""
     if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(revoked_at=now):
         _require_exists(key_id)
 
 
 def disable_key(*, key_id: uuid.UUID) -> None:
-    """Until it is enabled again. Raises KeyRefused."""
+    """Disable the key until it is enabled again. Raises RelayKeyError."""
     if not RelayKey.objects.filter(id=key_id).update(enabled=False):
         raise _key_error(key_id)
 
 
 def enable_key(*, key_id: uuid.UUID) -> None:
-    """Raises KeyRefused for a revoked key too: it would not work."""
+    """Enable the key. Raises RelayKeyError for a revoked one too, which would not work."""
     if not RelayKey.objects.filter(id=key_id, revoked_at=None).update(enabled=True):
         raise _key_error(key_id)
 
 
 def hash_value(value: str) -> str:
-    """SHA-256 in hex. No salt: the value has 384 random bits, and the hash is what it is looked up by."""
+    """SHA-256 in hex. Without salt, because keys are found by it; the value has 384 random bits."""
     return hashlib.sha256(value.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""A person who is logged in by Django's session, for the few routes that are a person's own."""
+"""Authentication by Django's session, for the few routes that are for people."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 
 class SessionLoginAuthentication(SessionAuthentication):
-    """401 without a session, whatever other credential there is; 403 without the CSRF token that goes with it."""
+    """401 without a session, whatever other credential is sent; 403 without the CSRF token of the session."""
 
     def authenticate(self, request: Request) -> tuple[AbstractBaseUser, None]:
         user = request._request.user
         if not (user.is_authenticated and user.is_active):
             raise Unauthenticated("log in first: this takes a session", code="missing_credential")
-        # Before the CSRF check, which looks for its token in forms, of any size.
+        # Limit the body before the CSRF check, which parses forms of any size to find its token.
         read_body(request._request)
         try:
-            # Django's own request: DRF's would parse the body as JSON to look for a form's token.
+            # Django's own request: DRF's would parse the JSON body to find a form's token.
             self.enforce_csrf(request._request)  # type: ignore[arg-type]
         except PermissionDenied as error:
             raise Forbidden(
@@ -40,7 +40,7 @@ class SessionLoginAuthentication(SessionAuthentication):
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """Calling again is free. Raises LengthRequired, TooLarge, InvalidRequest."""
+    """Read the body, which Django keeps for later calls. Raises LengthRequired, TooLarge, InvalidRequest."""
     if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
         raise LengthRequired("send a Content-Length")
     length = request.headers.get("Content-Length", "")
@@ -49,4 +49,4 @@ def read_body(request: HttpRequest) -> bytes:
     try:
         return request.body
     except UnreadablePostError as error:
-        raise InvalidRequest("the body broke off", code="incomplete_body") from error
+        raise InvalidRequest("the body is incomplete", code="incomplete_body") from error

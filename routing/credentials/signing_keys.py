@@ -16,7 +16,7 @@ from routing.secrets.encryption import SecretError, decrypt, encrypt
 if TYPE_CHECKING:
     from datetime import datetime
 
-# Longer than any token lives, with room for a token that was being signed while its key was retired.
+# The longest time to live of a token, and an hour for one that was being signed while its key was retired.
 RETENTION_AFTER_RETIREMENT = timedelta(hours=25)
 
 
@@ -27,9 +27,9 @@ class Signer:
 
 
 def current_signer() -> Signer:
-    """The key that signs now; the first one is made here. Processes that ask at once get the same one.
+    """The key that signs now. The first one is created here; processes that call at the same time get the same one.
 
-    Raises SecretError when it cannot be read, or none can be stored.
+    Raises SecretError when the key cannot be decrypted, or none can be stored.
     """
     key = SigningKey.objects.filter(retired_at=None).first()
     if key is None:
@@ -43,12 +43,13 @@ def current_signer() -> Signer:
 
 
 def rotate_signing_key(*, now: datetime) -> int:
-    """From now on another key signs; returns how many were retired by it.
+    """Retire the current key and create another. Returns how many keys were retired.
 
-    What the retired key has signed stays valid. Its private half is dropped, so that one which can no longer be
-    decrypted is done with as well. Raises SecretError.
+    Tokens that the retired key signed stay valid. Its private half is deleted without being decrypted, so that a key
+    which can no longer be decrypted can be retired as well. Raises SecretError.
     """
     with transaction.atomic():
+        # Retired first: a constraint allows one key that is not retired.
         retired = SigningKey.objects.filter(retired_at=None).update(
             retired_at=now, private_key_encrypted=None
         )
@@ -57,7 +58,7 @@ def rotate_signing_key(*, now: datetime) -> int:
 
 
 def find_public_key(kid: object) -> Ed25519PublicKey | None:
-    """None for a `kid` that no key has, whatever it is made of."""
+    """Find the public key by its `kid`; None when there is none, whatever value `kid` has."""
     try:
         key = SigningKey.objects.filter(kid=uuid.UUID(str(kid))).first()
     except ValueError:
@@ -66,12 +67,12 @@ def find_public_key(kid: object) -> Ed25519PublicKey | None:
 
 
 def delete_retired_keys(*, now: datetime) -> None:
-    """Those whose tokens have all expired."""
+    """Delete the retired keys whose tokens have all expired."""
     SigningKey.objects.filter(retired_at__lt=now - RETENTION_AFTER_RETIREMENT).delete()
 
 
 def _create_key() -> None:
-    """Unless one signs already: a constraint lets one do so, and whoever comes second leaves it at that."""
+    """Create a key unless there is a current one: a constraint allows one, and a second insert is ignored."""
     private = Ed25519PrivateKey.generate()
     key = SigningKey(
         public_key=private.public_key().public_bytes_raw(),

@@ -24,20 +24,20 @@ ISSUER = "relaybatch"
 ALGORITHM = "EdDSA"
 DEFAULT_TTL_SECONDS = 3_600
 MAX_TTL_SECONDS = 86_400
-# Ours have about 500; what a stranger sends is not parsed at any length.
+# Ours have about 500; longer values are not parsed.
 MAX_TOKEN_CHARACTERS = 2_000
 RETENTION_AFTER_EXPIRY = timedelta(days=1)
 
-# Without `=`, which would verify as well: a token has one spelling.
+# Without `=`, which would verify as well: a token has one spelling only.
 _TOKEN_PATTERN = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
 
 
-class TokenDenied(Exception):  # noqa: N818 -- one sentence for whoever asked for the token
-    """No token is minted: the user may not have one, or not for so long."""
+class TokenDenied(Exception):  # noqa: N818 -- its message is for the caller
+    """No token is minted: the user may not have one, or not for that long."""
 
 
 class InvalidToken(Exception):  # noqa: N818
-    """Nothing that was signed here."""
+    """The value was not signed here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class MintedToken:
     token: str = field(repr=False)
 
     def as_json(self) -> dict[str, str]:
-        """As a route and a command show it, this once."""
+        """The answer of the route and the command, which show the token this once."""
         expires_at = self.expires_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         return {"token": self.token, "jti": str(self.jti), "expires_at": expires_at}
 
@@ -65,9 +65,9 @@ class Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def mint_token(user: User, *, project: Project | None, ttl_seconds: int, now: datetime) -> MintedToken:
-    """A token for the project, by default the user's own; whether the user may use it is the caller's to check.
+    """Mint a token for the project, by default the user's own. The caller has to check that the user may use it.
 
-    Raises TokenRefused, and SecretError when no signing key can be used.
+    Raises TokenDenied, and SecretError when no signing key can be used.
     """
     project = project or user.project
     if project is None:
@@ -83,19 +83,16 @@ def mint_token(user: User, *, project: Project | None, ttl_seconds: int, now: da
 
 
 def verify_token(value: str) -> Claims:
-    """What the token says, if it was signed here. Whether it has expired or was revoked is not looked at.
-
-    Raises TokenInvalid.
-    """
+    """The claims of a token that was signed here. Expiry and revocation are not checked. Raises InvalidToken."""
     if len(value) > MAX_TOKEN_CHARACTERS or not _TOKEN_PATTERN.fullmatch(value):
-        raise InvalidToken("its form is no token's")
+        raise InvalidToken("not the form of a token")
     try:
         payload = jwt.decode(
             value,
             _public_key_for(value),
             algorithms=[ALGORITHM],
             issuer=ISSUER,
-            # Times are compared with the database's clock, by the token's row.
+            # Expiry is checked by the token's row, with the database's clock.
             options={
                 "require": list(Claims.__struct_fields__),
                 "verify_exp": False,
@@ -108,22 +105,22 @@ def verify_token(value: str) -> Claims:
 
 
 def revoke_token(*, jti: uuid.UUID, now: datetime, user: User | None = None) -> int:
-    """How many were revoked: 0 for one that is unknown, expired, revoked, or not that user's."""
-    tokens = InferenceToken.objects.alive(now).filter(jti=jti)
+    """Revoke a token. Returns 1, or 0 for one that is unknown, expired, revoked, or not that user's."""
+    tokens = InferenceToken.objects.active(now).filter(jti=jti)
     return (tokens if user is None else tokens.filter(user=user)).update(revoked_at=now)
 
 
 def revoke_all_tokens(user: User, *, now: datetime) -> int:
-    """All that the user has, one that is being minted right now included. How many were in use."""
+    """Revoke all tokens of the user, one that is being minted now included. Returns how many were in use."""
     with transaction.atomic():
         User.objects.filter(pk=user.pk).update(token_version=F("token_version") + 1)
-        return InferenceToken.objects.alive(now).filter(user=user).update(revoked_at=now)
+        return InferenceToken.objects.active(now).filter(user=user).update(revoked_at=now)
 
 
 def delete_expired_tokens(*, now: datetime) -> None:
-    """Removes rows that say no more than the tokens' own `exp`, and keys that verify nothing any more.
+    """Delete the rows of expired tokens, and the signing keys that verify none any more.
 
-    A user's last row stays: it says that they may have submitted something, and must not be pruned.
+    A user's last row is kept: it shows that the user may have submitted something and must not be pruned.
     """
     newer = InferenceToken.objects.filter(user=OuterRef("user"), jti__gt=OuterRef("jti"))
     InferenceToken.objects.filter(Exists(newer), expires_at__lt=now - RETENTION_AFTER_EXPIRY).delete()
@@ -131,7 +128,7 @@ def delete_expired_tokens(*, now: datetime) -> None:
 
 
 def _public_key_for(value: str) -> Ed25519PublicKey:
-    """By the header alone, which nobody has vouched for yet: its `kid` can only choose among our own keys."""
+    """Choose the key by the unverified header: its `kid` can only select one of our own keys."""
     key = find_public_key(jwt.get_unverified_header(value).get("kid"))
     if key is None:
         raise InvalidToken("no such kid")
@@ -144,7 +141,7 @@ def _new_row(user: User, *, project: Project, ttl_seconds: int, now: datetime) -
         jti=uuid7(),
         user=user,
         project=project,
-        # Not the loaded user's: all tokens may have been revoked since.
+        # Read anew: all tokens may have been revoked since the user was loaded.
         version=User.objects.values_list("token_version", flat=True).get(pk=user.pk),
         created_at=issued_at,
         expires_at=issued_at + timedelta(seconds=ttl_seconds),

@@ -1,4 +1,4 @@
-"""People who may call, beside the service accounts."""
+"""Create users: people who may call, besides the service accounts."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 class UserCreationError(Exception):
-    """The name is taken or has no acceptable form."""
+    """The name is taken or invalid. The message is one sentence for the operator."""
 
 
 def create_user(*, name: str, project: Project, policy: Policy) -> User:
-    """Without a usable password: an admin sets one. Raises UserRefused."""
+    """Create a user without a usable password, which an admin sets. Raises UserCreationError."""
     user = User(username=name, project=project, policy=policy)
     user.set_unusable_password()
     try:

@@ -1,4 +1,4 @@
-"""What decides whether a credential works, and by which fault it does not."""
+"""Whether a credential is valid, and the reason when it is not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """What decides whether a relay key works, read from its row."""
+    """The columns of a relay key that decide whether it is valid."""
 
     enabled: bool
     expires_at: datetime | None
@@ -22,7 +22,7 @@ class KeyState:
     grace_until: datetime | None
 
     def invalid_reason(self, *, key_hash: str, now: datetime) -> str:
-        """Why the value with this hash does not work now: `revoked`, `disabled`, `expired`, `rotated`, or empty."""
+        """Why the value with this hash is invalid now: `revoked`, `disabled`, `expired` or `rotated`; empty: valid."""
         if self.revoked_at is not None:
             return "revoked"
         if not self.enabled:
@@ -32,6 +32,7 @@ class KeyState:
         return "" if self._matches(key_hash=key_hash, now=now) else "rotated"
 
     def _matches(self, *, key_hash: str, now: datetime) -> bool:
+        # Constant time: how long the comparison takes reveals nothing of the stored hash.
         if hmac.compare_digest(key_hash, self.key_hash):
             return True
         in_grace = self.grace_until is not None and now < self.grace_until
@@ -40,7 +41,10 @@ class KeyState:
 
 @dataclass(frozen=True, slots=True)
 class TokenState:
-    """What decides whether an inference token works. `version`: its own; `current_version`: its user's now."""
+    """The columns that decide whether an inference token is valid.
+
+    `version`: the token's own. `current_version`: its user's `token_version` now.
+    """
 
     expires_at: datetime
     revoked_at: datetime | None
@@ -48,7 +52,7 @@ class TokenState:
     current_version: int
 
     def invalid_reason(self, *, now: datetime) -> str:
-        """Why the token does not work now: `revoked`, `expired`, or empty."""
+        """Why the token is invalid now: `revoked` or `expired`; empty: valid."""
         if self.revoked_at is not None or self.version != self.current_version:
             return "revoked"
         return "expired" if self.expires_at <= now else ""

@@ -1,4 +1,4 @@
-"""The gate before every upstream: which key a call takes, whether it may go now, and what its answer says of the key.
+"""The gate before every upstream: which host key a call takes, whether it may be sent now, and the key's breaker.
 
-Decided in Redis, by one script at a time, so that all workers on all machines agree.
+Redis decides, one script at a time, so that all workers on all machines agree.
 """

@@ -1,4 +1,4 @@
-"""One call's way through the gate: it is admitted with a key, may move to others, and leaves."""
+"""Admission of one call: acquire a host key, perhaps move on to others, and release what is held."""
 
 from __future__ import annotations
 
@@ -27,17 +27,19 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# A place is held until the call's deadline and a little longer, since leaving takes a moment.
+# A place is leased until the call's deadline and a little longer, since the release takes a moment.
 LEASE_MARGIN_MS = 60_000
 
 
 class Admission:
-    """`enter` first, `leave` last, whatever happens between them. `verdict` and `sent` are of the key in hand.
+    """Call `acquire` first and `release` last, whatever happens between them.
 
-    `key_refused`: the last key was refused; after `leave` that is how the call ended.
+    `signal` and `sent` describe the key in hand, and are set by the caller before it moves on or releases.
+    `host_key_rejected`: the upstream rejected the last key; after `release`, that is how the call ended.
+    `now_ms`: 0 for Redis's clock.
 
-    A call costs one round trip, and a second one where there is something to say at its end: a key that failed, a
-    probe, a place to release, tokens to charge, a reservation to give back. `now_ms`: 0 for Redis's clock.
+    A call costs one round trip to Redis, and a second one only when its end has to be reported: a key that failed, a
+    probe, a place to release, tokens to charge, a reservation to refund.
     """
 
     def __init__(self, *, rules: tuple[Rule, ...], deadline: float, now_ms: int = 0) -> None:
@@ -47,7 +49,7 @@ class Admission:
         self.host_key_rejected: HostKeyRejection | None = None
         self._rules = rules
         self._deadline = deadline
-        # Short: an exact sliding window keeps one for every call in it.
+        # Short, because an exact sliding window stores the id of every call in it.
         self._id = secrets.token_urlsafe(9)
         self._admitted_at = 0
         self._any_sent = False
@@ -59,10 +61,10 @@ class Admission:
         self._rejected: list[int] = []
 
     def acquire(self, binding: RouteBinding) -> UsableKey | None:
-        """A key of the binding. Raises Refused when the call cannot go out now.
+        """Acquire a key of the binding. Raises AdmissionDenied when the call may not be sent now.
 
-        Called again for a further binding when the first one's host cannot be reached; then None when no key of it
-        may be used.
+        Call it again with the next binding when the host of the first one cannot be reached. It then returns None
+        when no key of that binding may be used.
         """
         if self._binding is None:
             return self._admit(binding)
@@ -71,95 +73,103 @@ class Admission:
         return self._move(binding)
 
     def next_key(self) -> UsableKey | None:
-        """A key of the same binding that was not tried yet. None: there is none, or none may be used now."""
+        """Release the key in hand and acquire an untried one of the same binding; None when none may be used now."""
         if self._binding is None or len(self._tried) == len(self._binding.keys):
             return None
         return self._move(self._binding)
 
     def release(self, tokens: Tokens | None) -> None:
-        """Never raises: an answer counts, whether or not Redis can be told of it. Safe to call at any time."""
-        choice, self._binding = self._binding, None
-        if choice is None:
+        """Release everything and charge the tokens. Never raises, and may be called at any time.
+
+        A response counts even when Redis is unavailable: the release is deferred then.
+        """
+        binding, self._binding = self._binding, None
+        if binding is None:
             return
         self._any_sent = self._any_sent or self.sent
-        self._record_rejection(choice)
+        self._record_rejection(binding)
         if self._must_report():
-            ends = {
-                "ends": True,
-                "sent": self._any_sent,
-                "at": self._admitted_at,
-                "charges": _token_charges(tokens),
-            }
-            self._finish(choice, **self._key_report(), **ends)
+            self._finish(
+                binding,
+                **self._key_report(),
+                ends=True,
+                sent=self._any_sent,
+                admitted_at=self._admitted_at,
+                charges=_token_charges(tokens),
+            )
 
-    def _admit(self, choice: RouteBinding) -> UsableKey:
+    def _admit(self, binding: RouteBinding) -> UsableKey:
         try:
-            call = self._script_call(lease=self._lease_ms())
-            answer = run_checked_script("admit", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisUnavailable as away:
-            logger.warning("calls wait, since Redis is away: %s", away)
-            self._defer_release_all(choice)
-            raise denial_without_redis() from away
-        if answer[0] != b"admitted":
-            raise parse_denial(answer)
-        self._binding, self._admitted_at = choice, int(answer[3])
-        return self._take_key(choice, answer)
+            call = self._script_call(lease_ms=self._lease_ms())
+            result = run_checked_script("admit", plan=binding.plan, call=call, keys=len(binding.keys))
+        except RedisUnavailable as error:
+            logger.warning("redis unavailable, calls wait", extra={"reason": str(error)})
+            # The script may have run, and its result been lost.
+            self._defer_release_all(binding)
+            raise denial_without_redis() from error
+        if result[0] != b"admitted":
+            raise parse_denial(result)
+        self._binding, self._admitted_at = binding, int(result[3])
+        return self._take_key(binding, result)
 
-    def _move(self, choice: RouteBinding) -> UsableKey | None:
-        self._record_rejection(choice)
-        call = self._script_call(lease=self._lease_ms(), tried=self._tried, **self._key_report())
+    def _move(self, binding: RouteBinding) -> UsableKey | None:
+        self._record_rejection(binding)
+        call = self._script_call(lease_ms=self._lease_ms(), tried=self._tried, **self._key_report())
         self._any_sent = self._any_sent or self.sent
         self._key = None
         try:
-            answer = run_checked_script("move", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisUnavailable as away:
-            logger.warning("no other host key can be chosen, since Redis is away: %s", away)
-            self._defer_release_all(choice)
+            result = run_checked_script("move", plan=binding.plan, call=call, keys=len(binding.keys))
+        except RedisUnavailable as error:
+            logger.warning("redis unavailable, no failover", extra={"reason": str(error)})
+            self._defer_release_all(binding)
             return None
-        self._handle_result(choice, call, answer)
-        return self._take_key(choice, answer) if answer[0] == b"admitted" else None
+        self._handle_result(binding, call, result)
+        return self._take_key(binding, result) if result[0] == b"admitted" else None
 
-    def _take_key(self, choice: RouteBinding, answer: list[Any]) -> UsableKey:
+    def _take_key(self, binding: RouteBinding, result: list[Any]) -> UsableKey:
         self.signal, self.sent, self.host_key_rejected = NONE, False, None
-        number, self._is_probe, self._key_acquired_at = int(answer[1]), bool(answer[2]), int(answer[3])
+        number, self._is_probe, self._key_acquired_at = int(result[1]), bool(result[2]), int(result[3])
         self._tried.append(number)
-        self._key = choice.keys[number - 1]
+        self._key = binding.keys[number - 1]
         return self._key
 
-    def _release_key(self, choice: RouteBinding) -> None:
-        """Its host could not be reached: what is held of the key is given back."""
+    def _release_key(self, binding: RouteBinding) -> None:
+        """Release the key in hand, whose host could not be reached."""
         if self._key is not None and (self._key.rules or self._is_probe):
-            self._finish(choice, **self._key_report(), charges={})
+            self._finish(binding, **self._key_report(), charges={})
         self._key = None
 
     def _key_report(self) -> dict[str, Any]:
-        """What is to be said of the key in hand, if there is one."""
+        """The script's arguments for the key in hand; empty when there is none."""
         if self._key is None:
             return {}
-        verdict = self.signal.as_json()
-        left = {"index": self._tried[-1], "verdict": verdict, "sent": self.sent, "at": self._key_acquired_at}
-        return {"left": left} | ({"refused": self._rejected} if self.host_key_rejected else {})
+        released = {
+            "index": self._tried[-1],
+            "signal": self.signal.as_json(),
+            "sent": self.sent,
+            "acquired_at": self._key_acquired_at,
+        }
+        return {"released": released} | ({"rejected": self._rejected} if self.host_key_rejected else {})
 
-    def _record_rejection(self, choice: RouteBinding) -> None:
+    def _record_rejection(self, binding: RouteBinding) -> None:
         if self._key is not None and self.signal.rejects_key:
             self._rejected.append(self._tried[-1])
-            self.host_key_rejected = host_key_rejection_without_redis(
-                others=len(self._rejected) < len(choice.keys)
-            )
+            has_other_keys = len(self._rejected) < len(binding.keys)
+            self.host_key_rejected = host_key_rejection_without_redis(has_other_keys=has_other_keys)
 
-    def _handle_result(self, choice: RouteBinding, call: dict[str, Any], answer: list[Any]) -> None:
-        """What a script says of the key that was left, and of the others for a call that ends with its refusal."""
-        if "refused" in call and answer[0] == b"none":
-            self.host_key_rejected = parse_host_key_rejection(answer)
-        if opened_ms := int(answer[-1]):
-            left = call["left"]
-            told = {
-                "host": choice.host,
-                "host_key": choice.keys[left["index"] - 1].name,
-                "status": left["verdict"]["status"],
+    def _handle_result(self, binding: RouteBinding, call: dict[str, Any], result: list[Any]) -> None:
+        """Take over what the script says of the other keys, and log a breaker that the released key opened."""
+        if "rejected" in call and result[0] != b"admitted":
+            self.host_key_rejected = parse_host_key_rejection(result)
+        if opened_ms := int(result[-1]):
+            released = call["released"]
+            details = {
+                "host": binding.host,
+                "host_key": binding.keys[released["index"] - 1].name,
+                "status": released["signal"]["status"],
                 "seconds": round(opened_ms / 1000),
             }
-            logger.warning("the breaker of a host key opened", extra=told)
+            logger.warning("breaker opened", extra=details)
 
     def _must_report(self) -> bool:
         key_rules = self._key.rules if self._key else ()
@@ -170,41 +180,45 @@ class Admission:
             or (bool(key_rules) and not self.sent)
         )
 
-    def _finish(self, choice: RouteBinding, **words: Any) -> None:
-        call = self._script_call(**words)
+    def _finish(self, binding: RouteBinding, **arguments: Any) -> None:
+        call = self._script_call(**arguments)
         try:
-            answer = run_checked_script("finish", plan=choice.plan, call=call, keys=len(choice.keys))
-        except RedisUnavailable as away:
-            logger.warning("Redis was not told how a call ended: %s", away)
-            liveness.defer_release(plan=choice.plan, call=_repeatable_release(call))
+            result = run_checked_script("finish", plan=binding.plan, call=call, keys=len(binding.keys))
+        except RedisUnavailable as error:
+            logger.warning("redis unavailable, release deferred", extra={"reason": str(error)})
+            liveness.defer_release(plan=binding.plan, call=_repeatable_release(call))
         else:
-            self._handle_result(choice, call, answer)
+            self._handle_result(binding, call, result)
 
-    def _defer_release_all(self, choice: RouteBinding) -> None:
-        """Nobody knows whether the script ran, and which key it chose: this call gives up all that it may hold."""
-        for number in range(1, len(choice.keys) + 1):
-            left = {"index": number, "verdict": NONE.as_json()}
-            liveness.defer_release(plan=choice.plan, call=_repeatable_release(self._script_call(left=left)))
+    def _defer_release_all(self, binding: RouteBinding) -> None:
+        """Defer the release of every key: whether the script ran, and which key it chose, is unknown."""
+        for number in range(1, len(binding.keys) + 1):
+            call = self._script_call(released={"index": number, "signal": NONE.as_json()})
+            liveness.defer_release(plan=binding.plan, call=_repeatable_release(call))
 
-    def _script_call(self, **words: Any) -> dict[str, Any]:
+    def _script_call(self, **arguments: Any) -> dict[str, Any]:
         lost_ms = settings.RELAY_WORKER_LOST_S * 1000
-        return {"id": self._id, "holder": liveness.id, "now": self.now_ms, "lost": lost_ms, **words}
+        return {"id": self._id, "holder": liveness.id, "now": self.now_ms, "lost_ms": lost_ms, **arguments}
 
     def _lease_ms(self) -> int:
         return round(max(0.0, self._deadline - time.monotonic()) * 1000) + LEASE_MARGIN_MS
 
 
 def _repeatable_release(call: dict[str, Any]) -> dict[str, Any]:
-    """What may be said twice, or late: places and probes end, nothing is charged or given back.
+    """Reduce the call to what may be repeated or sent late: it ends places and probes, and charges or refunds nothing.
 
-    Nor is a key judged: by then its breaker may have opened and healed.
+    It also signals nothing about a key, whose breaker may have opened and closed since then.
     """
-    left = {"left": {**call["left"], "verdict": NONE.as_json(), "sent": True}} if "left" in call else {}
-    return {**call, **left, "ends": True, "sent": True, "at": 0, "charges": {}}
+    released = (
+        {"released": {**call["released"], "signal": NONE.as_json(), "sent": True}}
+        if "released" in call
+        else {}
+    )
+    return {**call, **released, "ends": True, "sent": True, "admitted_at": 0, "charges": {}}
 
 
 def _token_charges(tokens: Tokens | None) -> dict[str, int]:
-    """By the meter of a rule. Unknown tokens charge nothing."""
+    """Token counts by the meter of a rule. Unknown tokens charge nothing."""
     if tokens is None:
         return {}
     return {

@@ -1,12 +1,12 @@
-"""What a reply says of the host key that it came for.
+"""The signal that a response sends to the breaker of its host key.
 
-| reply | verdict | the key's breaker |
+| response | signal | the key's breaker |
 | --- | --- | --- |
-| 401, also when its body was cut | refused | opens for 1, 5, 15, 60 minutes |
-| 403, 5xx, the connection broke after the request was sent | trouble | opens for 2, 4, ... 60 seconds |
-| 429 with a Retry-After of more than 5 s | busy | opens for so long |
-| none, because of us: time-out, cancel, shutdown; or no connection could be made | none | stays as it is |
-| every other | good | closes, if this was its probe |
+| 401, also when its body was cut short | unauthorized | opens for 1, 5, 15, 60 minutes |
+| 403, 5xx, the connection was lost after the request was sent | error | opens for 2, 4, ... 60 seconds |
+| 429 with a Retry-After of more than 5 s | throttled | opens for that long |
+| none, because of us (timeout, cancel, shutdown), or no connection could be made | none | does not change |
+| every other | ok | closes, if this was its probe |
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from routing.transport.http_request import UpstreamResponse
+    from routing.transport.response_body import UpstreamResponse
 
 SHORT_RETRY_AFTER_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class BreakerSignal:
-    """`status`: what the admin shows of a failure. `milliseconds`: how long to keep away, where the reply says it."""
+    """`status`: shown in the admin for a failure. `milliseconds`: how long to open, where the response says so."""
 
     kind: str
     status: str = ""
@@ -30,11 +30,11 @@ class BreakerSignal:
 
     @property
     def is_failure(self) -> bool:
-        return self.kind in ("refused", "trouble", "busy")
+        return self.kind in ("unauthorized", "error", "throttled")
 
     @property
     def rejects_key(self) -> bool:
-        """Taken to be about the host key alone: another one may do for the same call."""
+        """Whether the status is taken to be about the host key alone, so that another key may serve the same call."""
         return self.status in ("401", "403")
 
     def as_json(self) -> dict[str, Any]:
@@ -42,18 +42,18 @@ class BreakerSignal:
 
 
 NONE = BreakerSignal("none")
-OK = BreakerSignal("good")
+OK = BreakerSignal("ok")
 
 
-def breaker_signal(reply: UpstreamResponse) -> BreakerSignal:
-    if reply.status == 401:
-        return BreakerSignal("refused", status="401")
-    if reply.status == 403 or reply.status >= 500:
-        return BreakerSignal("trouble", status=str(reply.status))
-    if reply.connection_lost:
-        return BreakerSignal("trouble", status="connection lost")
-    if reply.status == 429:
-        seconds = reply.retry_after_seconds or 0.0
+def breaker_signal(response: UpstreamResponse) -> BreakerSignal:
+    if response.status == 401:
+        return BreakerSignal("unauthorized", status="401")
+    if response.status == 403 or response.status >= 500:
+        return BreakerSignal("error", status=str(response.status))
+    if response.connection_lost:
+        return BreakerSignal("error", status="connection lost")
+    if response.status == 429:
+        seconds = response.retry_after_seconds or 0.0
         if seconds > SHORT_RETRY_AFTER_SECONDS:
-            return BreakerSignal("busy", status="429", milliseconds=round(seconds * 1000))
+            return BreakerSignal("throttled", status="429", milliseconds=round(seconds * 1000))
     return OK

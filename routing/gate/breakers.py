@@ -1,4 +1,7 @@
-"""The breakers of host keys, to look at and to reset. Calls decide by them in `scripts/breakers.lua`."""
+"""The breakers of host keys, to read and reset in the admin.
+
+Calls obey them in `scripts/breakers.lua`, where the ladders of open times stand.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 from routing.gate.plan import breaker_id
 from routing.gate.redis import PREFIX, client, redis_unavailable
-from routing.secrets.encryption import SecretError, host_key_secret
+from routing.secrets.encryption import SecretError
+from routing.secrets.host_key_secret import host_key_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +25,7 @@ if TYPE_CHECKING:
 class BreakerState:
     """`state`: closed, open, half-open, or unknown when the host key's secret cannot be read.
 
-    `until`: when it is half-open from. `last_failure`: a status or words; `failures`: in a row.
+    `until`: when an open breaker becomes half-open. `last_failure`: a status or a few words. `failures`: in a row.
     """
 
     host_key: HostKey
@@ -33,7 +37,7 @@ class BreakerState:
 
 
 def breaker_states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
-    """In the order of the host keys, in one round trip. Raises RedisAway."""
+    """The states in the order of the host keys, read in one round trip. Raises RedisUnavailable."""
     names = [_redis_key_or_none(host_key) for host_key in host_keys]
     try:
         with client().pipeline(transaction=False) as pipeline:
@@ -51,7 +55,7 @@ def breaker_states(host_keys: Sequence[HostKey]) -> list[BreakerState]:
 
 
 def reset_breaker(host_key: HostKey) -> None:
-    """Closes the breaker, for every host key of the same value. Raises RedisAway, and SecretError."""
+    """Close the breaker, for every host key with the same value. Raises RedisUnavailable and SecretError."""
     try:
         client().delete(_redis_key(host_key))
     except REDIS_UNAVAILABLE as error:

@@ -1,12 +1,12 @@
-"""Why the gate lets a call not pass now, and when it may.
+"""Why the gate denies a call now, and when it may be made.
 
-| the gate says | reason | waits | a caller who doesn't wait gets |
+| denied because | reason | waits | a caller that does not wait gets |
 | --- | --- | --- | --- |
-| the policy's limit is spent | rate_limit | if the caller waits | rate_limited |
-| every key's own limit is spent | rate_limit | if the caller waits | rate_limited |
-| every key was refused with 401 | breaker_open | if the caller waits | no_healthy_keys |
-| keys are closed, and not for 401 alone | breaker_open | always | no_healthy_keys |
-| Redis is away | redis_away | always | no_healthy_keys |
+| the policy's limit is reached | rate_limit | if the caller waits | rate_limited |
+| every key's own limit is reached | rate_limit | if the caller waits | rate_limited |
+| every key was rejected with 401 | breaker_open | if the caller waits | no_healthy_keys |
+| breakers are open, and not all of them for 401 | breaker_open | always | no_healthy_keys |
+| Redis is unavailable | redis_away | always | no_healthy_keys |
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 REDIS_UNAVAILABLE_WAIT_SECONDS = (2.0, 4.0)
-# A bucket that an absurd count has emptied is full again after an age that no date can say.
+# An absurd token count may empty a bucket for longer than a datetime can hold.
 MAX_WAIT_SECONDS = 366 * 86_400
 
 
@@ -33,41 +33,44 @@ class AdmissionDenied(CallFailed):
         self.postponement = postponement
 
 
-def parse_denial(answer: Sequence[Any]) -> AdmissionDenied:
-    """What an answer of the script `admit` means, other than admitted."""
-    word, seconds, detail = answer[0], min(int(answer[1]) / 1000, MAX_WAIT_SECONDS), answer[2]
+def parse_denial(result: Sequence[Any]) -> AdmissionDenied:
+    """Turn a result of the script `admit`, other than `admitted`, into the exception to raise."""
+    word, seconds, detail = result[0], min(int(result[1]) / 1000, MAX_WAIT_SECONDS), result[2]
     if word == b"limit":
-        return _policy_limit_reached(seconds, at_once=int(detail))
+        return _policy_limit_reached(seconds, concurrency_limit=int(detail))
     if detail == b"limit":
         failure = Failure("rate_limited", "the rate limit of every host key is spent")
         return AdmissionDenied(failure, Postponement("rate_limit", seconds))
     failure = Failure("no_healthy_keys", "no healthy keys: the breaker of every host key is open")
-    return AdmissionDenied(failure, Postponement("breaker_open", seconds, must_wait=detail != b"refused"))
+    return AdmissionDenied(
+        failure, Postponement("breaker_open", seconds, must_wait=detail != b"unauthorized")
+    )
 
 
-def parse_host_key_rejection(answer: Sequence[Any]) -> HostKeyRejection:
-    """What the answer `none` of a script means for a call that its host keys refused."""
-    return HostKeyRejection(seconds=int(answer[1]) / 1000, has_other_keys=bool(answer[2]))
+def parse_host_key_rejection(result: Sequence[Any]) -> HostKeyRejection:
+    """Parse what `move` or `finish` returned for a call whose host keys the upstream rejected."""
+    return HostKeyRejection(seconds=int(result[1]) / 1000, has_other_keys=bool(result[2]))
 
 
-def host_key_rejection_without_redis(*, others: bool) -> HostKeyRejection:
-    """While Redis is away nobody can tell when a key may be usable."""
-    return HostKeyRejection(seconds=_jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), has_other_keys=others)
+def host_key_rejection_without_redis(*, has_other_keys: bool) -> HostKeyRejection:
+    """Guess the wait: while Redis is unavailable, it is unknown when a key may be usable."""
+    return HostKeyRejection(seconds=_jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), has_other_keys=has_other_keys)
 
 
 def denial_without_redis() -> AdmissionDenied:
-    failure = Failure("no_healthy_keys", "no healthy keys can be told while Redis is away")
+    failure = Failure("no_healthy_keys", "no healthy keys are known while Redis is unavailable")
     return AdmissionDenied(
         failure, Postponement("redis_away", _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True)
     )
 
 
-def _policy_limit_reached(seconds: float, *, at_once: int) -> AdmissionDenied:
+def _policy_limit_reached(seconds: float, *, concurrency_limit: int) -> AdmissionDenied:
     failure = Failure("rate_limited", "the rate limit of the policy is spent")
-    if at_once:
-        # When a running call ends is anybody's guess: those who wait must not all come back at the same moment.
+    if concurrency_limit:
+        # When a running call ends is unknown: the waiting calls must not all retry at the same moment.
         return AdmissionDenied(
-            failure, Postponement("rate_limit", _jitter(0.8, 2.0) * seconds, concurrency_limit=at_once)
+            failure,
+            Postponement("rate_limit", _jitter(0.8, 2.0) * seconds, concurrency_limit=concurrency_limit),
         )
     return AdmissionDenied(failure, Postponement("rate_limit", seconds, whole_policy=True))
 

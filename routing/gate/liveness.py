@@ -1,7 +1,7 @@
-"""Which process holds a place in a concurrency limit, or a probe: it says that it lives, or loses them.
+"""Liveness of this process towards the gate: without it, its places in concurrency limits and its probes are freed.
 
-A process that runs calls longer than RELAY_WORKER_LOST_S beats (batches/execution/worker_monitor.py does);
-the scripts beat with every place that is taken.
+The scripts renew the liveness key with every place that a call takes. A process whose calls may run longer than
+RELAY_WORKER_LOST_S has to call `heartbeat` besides (batches/execution/worker_monitor.py does).
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 HEARTBEATS_PER_LOST_TIMEOUT = 6
-# Short, since whoever beats has other things to look after.
+# Short, because the thread that sends the heartbeat has other work to do.
 REDIS_TIMEOUT_SECONDS = 0.5
 DEFERRED_RELEASE_SECONDS = 0.2
 MAX_DEFERRED_RELEASES = 1000
 
 
 class Liveness:
-    """`id`: made at a process's start, and again in the child of a fork.
+    """The process's liveness key, and the releases that Redis has not confirmed.
 
-    `owe`: a release that could not be told to Redis, or of which nobody knows whether it arrived; told at a beat.
+    `id` is created when the process starts, and again in the child of a fork.
     """
 
     def __init__(self) -> None:
@@ -48,30 +48,33 @@ class Liveness:
         self._deferred: deque[tuple[bytes, dict[str, Any]]] = deque(maxlen=MAX_DEFERRED_RELEASES)
 
     def heartbeat(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Says so when it is time; else does nothing. Never raises for a Redis that is away."""
+        """Renew the liveness key and send deferred releases when due. Never raises while Redis is unavailable."""
         if clock() < self._next_heartbeat:
             return
         self._next_heartbeat = clock() + settings.RELAY_WORKER_LOST_S / HEARTBEATS_PER_LOST_TIMEOUT
         try:
-            impatient = client(connect_seconds=REDIS_TIMEOUT_SECONDS, answer_seconds=REDIS_TIMEOUT_SECONDS)
-            impatient.set(f"{PREFIX}present:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
-            self._send_deferred(impatient)
+            redis = client(
+                connect_timeout_seconds=REDIS_TIMEOUT_SECONDS, response_timeout_seconds=REDIS_TIMEOUT_SECONDS
+            )
+            redis.set(f"{PREFIX}liveness:{self.id}", 1, px=settings.RELAY_WORKER_LOST_S * 1000)
+            self._send_deferred(redis)
         except (*REDIS_UNAVAILABLE, RedisUnavailable) as error:
-            logger.warning("Redis cannot be told that this process lives: %s", type(error).__name__)
+            logger.warning("redis unavailable, heartbeat skipped", extra={"reason": type(error).__name__})
 
     def defer_release(self, *, plan: bytes, call: dict[str, Any]) -> None:
+        """Send this release at a later heartbeat: Redis was unavailable, or it is unknown whether it arrived."""
         self._deferred.append((plan, call))
 
-    def _send_deferred(self, by: Redis) -> None:
-        """What there is time for: the rest at the next beat."""
-        give_up_at = time.monotonic() + DEFERRED_RELEASE_SECONDS
-        while self._deferred and time.monotonic() < give_up_at:
+    def _send_deferred(self, redis: Redis) -> None:
+        """Send as many as there is time for; the rest is sent at the next heartbeat."""
+        stop_at = time.monotonic() + DEFERRED_RELEASE_SECONDS
+        while self._deferred and time.monotonic() < stop_at:
             plan, call = self._deferred.popleft()
             try:
-                run_script("finish", plan=plan, call=call, redis=by)
+                run_script("finish", plan=plan, call=call, redis=redis)
             except ScriptError as error:
-                # It would fail again, before all the others. What it would release ends by itself.
-                logger.warning("a release that Redis does not take is dropped: %s", error)
+                # It would fail again, and block all others. What it would have released expires by itself.
+                logger.warning("deferred release dropped", extra={"reason": str(error)})
             except RedisUnavailable:
                 self._deferred.appendleft((plan, call))
                 raise

@@ -1,4 +1,4 @@
-"""What the scripts have to know of a binding, written once for all of its calls."""
+"""The plan of a binding: what the scripts have to know of it, encoded once for all of its calls."""
 
 from __future__ import annotations
 
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 
     from routing.resolution.route import Rule, UsableKey
 
-# Milliseconds that Lua's numbers still count exactly.
+# Up to here, Lua's numbers count milliseconds exactly.
 _MAX_WINDOW_MS = 2**52
 
 
 def encode_plan(
     *, policy: str, host: str, selection: str, rules: Sequence[Rule], keys: Sequence[UsableKey]
 ) -> bytes:
-    """`policy`: its id. Counters belong to a policy or a host key, and to meter, window and strategy: changing an
-    amount keeps what was counted."""
+    """Encode the plan as JSON. `policy` and `host` are ids.
+
+    A counter belongs to a policy or a host key, and to meter, window and strategy: changing an amount keeps what was
+    counted.
+    """
     return msgspec.json.encode(
         {
             "selection": selection,
@@ -41,14 +44,17 @@ def encode_plan(
 
 
 def breaker_id(secret: str, *, host_key_id: str) -> str:
-    """Rows with the same secret share a breaker, and one without a secret has its own. Redis never sees the secret."""
+    """The breaker's id: rows with the same secret share one, a row without a secret has its own.
+
+    It is a hash, so that Redis never sees the secret.
+    """
     if not secret:
         return f"host-key-{host_key_id}"
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _rules(owner: str, rules: Iterable[Rule]) -> list[dict[str, Any]]:
-    """Of rules that would share a counter, the strictest."""
+    """The rules as JSON; of rules that would share a counter, only the strictest."""
     strictest: dict[str, dict[str, Any]] = {}
     for rule in sorted(rules, key=lambda rule: -rule.amount):
         strategy = "concurrency" if rule.meter == "concurrency" else rule.strategy

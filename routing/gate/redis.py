@@ -1,6 +1,7 @@
-"""Redis as the gate uses it: one client a process, impatient, with one error for all that can be wrong with it.
+"""The gate's Redis: one client a process, short timeouts, and one exception for everything that can go wrong.
 
-One server (or a primary with replicas): the scripts name keys as they go, which Redis Cluster does not allow.
+It has to be one server (or a primary with replicas): the scripts compute the names of their keys, which Redis Cluster
+does not allow.
 """
 
 from __future__ import annotations
@@ -29,32 +30,35 @@ _SCRIPTS_FOLDER = Path(__file__).with_name("scripts")
 _SHARED_SCRIPTS = ("call", "limits", "breakers", "keys")
 
 
-class RedisUnavailable(Exception):  # noqa: N818 -- nobody's error: calls wait until it is back
-    """Redis cannot be reached, or does not do what it was asked. The words name no address."""
+class RedisUnavailable(Exception):  # noqa: N818 -- a state, not a fault: calls wait until it is over
+    """Redis cannot be reached, or did not run the script. The message names no address."""
 
 
 class ScriptError(RedisUnavailable):
-    """Redis answered, with an error."""
+    """Redis returned an error."""
 
 
 @functools.cache
 def client(
-    *, connect_seconds: float = CONNECT_TIMEOUT_SECONDS, answer_seconds: float = RESPONSE_TIMEOUT_SECONDS
+    *,
+    connect_timeout_seconds: float = CONNECT_TIMEOUT_SECONDS,
+    response_timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
 ) -> Redis:
-    """A connection that broke while it lay idle is made anew, once. Safe after a fork.
+    """The client for these timeouts. Safe after a fork.
 
-    So is one to a server that takes no writes any more: the address may be that of another one by now.
+    It reconnects once when an idle connection turns out to be broken, and when the server has become read-only: after
+    a failover, the address may lead to another server.
     """
     return Redis.from_url(
         settings.REDIS_URL,
-        socket_connect_timeout=connect_seconds,
-        socket_timeout=answer_seconds,
+        socket_connect_timeout=connect_timeout_seconds,
+        socket_timeout=response_timeout_seconds,
         retry=Retry(NoBackoff(), 1, supported_errors=(RedisConnectionError, ReadOnlyError)),
     )
 
 
 def run_script(name: str, *, plan: bytes, call: dict[str, Any], redis: Redis | None = None) -> Any:
-    """The script's answer. Raises RedisAway, and then nobody knows whether it ran, and ScriptFailed."""
+    """Run the script. Raises ScriptError, and RedisUnavailable: then it is unknown whether the script ran."""
     script, arguments = _script(name), (plan, msgspec.json.encode(call))
     try:
         return script.run(redis or client(), arguments)
@@ -70,7 +74,7 @@ def redis_unavailable(error: Exception) -> RedisUnavailable:
 
 @dataclass(frozen=True, slots=True)
 class _Script:
-    """Sent once, called by its hash; sent again to a Redis that has forgotten it."""
+    """A script, called by its hash; its text is sent when the server does not know it."""
 
     text: str
     sha1: str

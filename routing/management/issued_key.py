@@ -1,4 +1,4 @@
-"""How commands show a key that was just issued: the only place where a relay key's value is printed."""
+"""The output of the commands that issue a relay key: the only place where a key's value is printed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Commands that a script can rely on: with --json exactly one line on stdout; on failure exit code 1 and one
-line on stderr, whatever was wrong: an argument, a name, the database. The exit code says what was done, also where
-the words of it could not be written.
+"""Commands that a script can rely on.
+
+With --json there is exactly one line on stdout. On failure the exit code is 1 and there is one line on stderr, whatever
+was wrong: an argument, a name, the database. The exit code says what was done, even if the output could not be written.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
 
     from django.core.management.base import CommandParser
 
-M = TypeVar("M", bound=models.Model)
+ModelT = TypeVar("ModelT", bound=models.Model)
 
 
-class InputProblems(CommandError):  # noqa: N818 -- they are the lines, and the error
-    """One for each problem of something that was read as a whole: a line each for people, with --json all in one."""
+class InputProblems(CommandError):  # noqa: N818 -- a list of problems
+    """All problems of an input that was validated as a whole: one line each, or with --json all in one line."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__("\n".join(lines))
         self.lines = lines
 
 
-class ReportedProblems(CommandError):  # noqa: N818 -- it is no error of the command's
-    """The answer is there and goes to stdout, but says that something is wrong: one line of that on stderr."""
+class ReportedProblems(CommandError):  # noqa: N818 -- the command itself succeeded
+    """A result that reports problems: it goes to stdout, and `line` to stderr with exit code 1."""
 
     def __init__(self, line: str, *, result: Mapping[str, Any]) -> None:
         super().__init__(line)
@@ -43,15 +44,15 @@ class ReportedProblems(CommandError):  # noqa: N818 -- it is no error of the com
 
 
 class JsonCommand(BaseCommand):
-    """A subclass gives `answer()`: its mapping is the line of --json, and `told()` says it to people.
+    """A subclass implements `result()`, whose mapping is printed by --json, and `render_text()` for people.
 
-    `answer` raises CommandError with one sentence, Found where there is an answer as well.
+    `result` raises CommandError with one sentence, or ReportedProblems where there is a result as well.
     """
 
     is_shown_once = False
-    """The answer can be had this once: where it cannot be written, nothing is done."""
+    """The result cannot be shown again: if it cannot be written, the transaction is rolled back."""
 
-    # The checks print many lines; what they would find, the use case finds in its own words.
+    # System checks would print many lines; the use cases report the same problems in one.
     requires_system_checks: list[str] = []
 
     def create_parser(self, prog_name: str, subcommand: str, **kwargs: Any) -> CommandParser:
@@ -81,8 +82,8 @@ class JsonCommand(BaseCommand):
                 self._write_result(self.result(options), as_json=options["json"])
         except (DatabaseError, InterfaceError) as error:
             raise CommandError(f"the database refused: {str(error).partition(chr(10))[0]}") from error
-        except ReportedProblems as found:
-            self._write_result(found.result, as_json=options["json"])
+        except ReportedProblems as problems:
+            self._write_result(problems.result, as_json=options["json"])
             raise
         except InputProblems as problems:
             if options["json"]:
@@ -96,13 +97,13 @@ class JsonCommand(BaseCommand):
         return "\n".join(f"{name}: {value}" for name, value in result.items())
 
     def _write_result(self, result: Mapping[str, Any], *, as_json: bool) -> None:
-        problem = write_line(self.stdout, json.dumps(result) if as_json else self.render_text(result))
-        if problem is None:
+        error = write_line(self.stdout, json.dumps(result) if as_json else self.render_text(result))
+        if error is None:
             return
         if self.is_shown_once:
-            raise CommandError(f"nothing was done: the answer could not be written: {problem.strerror}")
-        if not isinstance(problem, BrokenPipeError):  # a reader that has read enough
-            write_line(self.stderr, f"done, but the answer could not be written: {problem.strerror}")
+            raise CommandError(f"nothing was done: the answer could not be written: {error.strerror}")
+        if not isinstance(error, BrokenPipeError):  # the reader has read enough
+            write_line(self.stderr, f"done, but the answer could not be written: {error.strerror}")
 
     def _exit_with_error(self, error: CommandError) -> NoReturn:
         lines = error.lines if isinstance(error, InputProblems) else [str(error)]
@@ -112,17 +113,17 @@ class JsonCommand(BaseCommand):
 
 
 def path_argument(text: str) -> Path:
-    """An argument's type; of a file in any encoding."""
+    """An argument's type: a path whose name may be in any encoding."""
     return Path(os.fsdecode(text.encode(errors="surrogateescape")))
 
 
 def _decode_utf8(argument: str) -> str:
-    """Names are stored as UTF-8, whatever the terminal's encoding is said to be."""
+    """Decode an argument as UTF-8, as names are stored, whatever encoding the locale says."""
     return os.fsencode(argument).decode(errors="surrogateescape")
 
 
-def row_by_name(model: type[M], name: str, *, field: str = "name") -> M:
-    """The row of this name, as a command's argument gives it. Raises CommandError."""
+def row_by_name(model: type[ModelT], name: str, *, field: str = "name") -> ModelT:
+    """The row whose `field` is the argument's value. Raises CommandError if there is none."""
     row = (
         None
         if "\x00" in name or not _is_valid_unicode(name)
@@ -134,12 +135,12 @@ def row_by_name(model: type[M], name: str, *, field: str = "name") -> M:
 
 
 def _is_valid_unicode(name: str) -> bool:
-    """And not bytes of another encoding than UTF-8."""
+    """Without the surrogates that stand for bytes which are no UTF-8."""
     return not any("\ud800" <= character <= "\udfff" for character in name)
 
 
 def parse_key_id(text: str) -> uuid.UUID:
-    """Raises CommandError."""
+    """The id of a relay key. Raises CommandError."""
     try:
         return uuid.UUID(text)
     except ValueError:

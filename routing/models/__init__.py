@@ -1,4 +1,4 @@
-"""Who may call what, and through which binding and host key (docs/glossary.md has the words)."""
+"""The rows that say who may call what, and through which binding and host key. Terms: docs/glossary.md."""
 
 from routing.models.callers import Project, RelayKey, ServiceAccount, Team, User
 from routing.models.catalog import Alias, Binding, Host, HostHeader, HostKey, Model, Pricing, Provider, Rate

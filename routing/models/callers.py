@@ -17,16 +17,17 @@ if TYPE_CHECKING:
 def protect_keys_that_may_call(
     collector: Collector, field: models.ForeignKey[Any], keys: models.QuerySet[RelayKey], using: str
 ) -> None:
-    """`on_delete` of a key's own policy: without it, the key would fall back to its principal's, which may allow more.
+    """`on_delete` of a key's own policy: protect it while a key that is not revoked has it.
 
-    A revoked key never works again, and lets its policy go.
+    Without the policy, the key would fall back to its principal's, which may allow more. A revoked key never works
+    again, so its policy is set to NULL.
     """
     if may_call := keys.filter(revoked_at=None):
         models.PROTECT(collector, field, may_call, using)
     models.SET_NULL(collector, field, keys.exclude(revoked_at=None), using)
 
 
-# Django then leaves the reading of the rows to it.
+# Django then passes the rows as an unevaluated query set.
 protect_keys_that_may_call.lazy_sub_objs = True  # type: ignore[attr-defined]
 
 
@@ -37,13 +38,13 @@ class Team(NamedModel):
 class Project(NamedModel):
     """`included_nanos`: what the project may use in a calendar month (UTC), in nano-units; null = no limit.
 
-    `unpriced_closes`: the first call of a month that has no price ends that allowance until the next.
+    `unpriced_closes`: the first unpriced call of a month ends the included usage until the next month.
     """
 
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="projects")
     included_nanos = models.BigIntegerField(null=True, blank=True)
     included_currency = models.CharField(max_length=3, blank=True, default="")
-    # Workers of an earlier release leave it out when they add a project.
+    # `db_default`, since processes of an earlier release insert projects without this column.
     unpriced_closes = models.BooleanField(default=False, db_default=False)
 
 
@@ -57,7 +58,7 @@ class ServiceAccount(NamedModel):
 
 
 class User(AbstractUser):
-    """Django's user, who may also call: with a project, a policy, and a version that revokes old tokens."""
+    """Django's user as a caller, with a project and a policy. Raising `token_version` revokes all earlier tokens."""
 
     project = models.ForeignKey(Project, on_delete=models.PROTECT, null=True, blank=True)
     policy = models.ForeignKey("Policy", on_delete=models.SET_NULL, null=True, blank=True)
@@ -69,9 +70,9 @@ class User(AbstractUser):
 
 
 class RelayKey(models.Model):
-    """A caller's credential. Only the SHA-256 (hex) of the whole value is stored; the value is shown once.
+    """A caller's credential. Only the SHA-256 (hex) of the value is stored; the value itself is shown once.
 
-    After a rotation the previous value's hash works until `grace_until`.
+    After a rotation the previous value works until `grace_until`.
     """
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -15,19 +15,19 @@ _SECRETS = ("env_name", "file_path", "secret_encrypted")
 
 
 def _only_source(source: str | None, *, of: tuple[str, ...] = ("text", *_SECRETS)) -> models.Q:
-    """That one of the columns says where a value is, and no other."""
+    """Exactly one of the columns is filled: `source`, or none of them if it is None."""
     empty = {
         name: models.Q(**({f"{name}__isnull": True} if name == "secret_encrypted" else {name: ""}))
         for name in of
     }
-    found = models.Q()
+    condition = models.Q()
     for name, is_empty in empty.items():
-        found &= ~is_empty if name == source else is_empty
-    return found
+        condition &= ~is_empty if name == source else is_empty
+    return condition
 
 
 class Meter(models.TextChoices):
-    """Four meters that never overlap, and parts of them (reasoning of output, two of cache_write)."""
+    """Four meters that never overlap, and their parts (reasoning of output; two of cache_write)."""
 
     INPUT = "input"
     CACHE_READ = "cache_read"
@@ -44,10 +44,10 @@ class Provider(NamedModel):
 
 
 class Host(NamedModel):
-    """An upstream. `base_url`: as routing/upstream/url.py takes it. `query`: names to texts, behind each URL.
+    """An upstream. `base_url`: as `routing.upstream.url` accepts it. `query`: parameters added to each URL.
 
-    `auth`: one of AUTH_WORDS, the name of another header, or empty for what the binding's adapter says.
-    `stream_usage`: live streams may be asked for their usage (`stream_options`), which some servers refuse.
+    `auth`: one of AUTH_SCHEMES, the name of another header, or empty for the adapter's own.
+    `stream_usage`: whether live streams may be sent `stream_options`, which some servers reject.
     """
 
     base_url = models.CharField(max_length=500)
@@ -60,7 +60,7 @@ class Host(NamedModel):
 
 
 class HostHeader(models.Model):
-    """A header of a host's calls. Its value stands here in `text`, or is a secret from one of three places."""
+    """A header sent with each call to a host. Its value is `text`, or a secret from one of three sources."""
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="headers")
     name = models.CharField(max_length=200)
@@ -87,8 +87,10 @@ class HostHeader(models.Model):
 
 
 class HostKey(NamedModel):
-    """Our key at an upstream. The secret is in an environment variable, in a file or stored encrypted; never in two
-    of them, and in none for a host whose `auth` is `none`."""
+    """Our key at an upstream. The secret is in an environment variable, in a file or stored encrypted.
+
+    It has at most one of these sources, and none where the host's `auth` is `none`.
+    """
 
     host = models.ForeignKey(Host, on_delete=models.CASCADE, related_name="host_keys")
     env_name = models.CharField(max_length=200, blank=True, default="")
@@ -109,7 +111,7 @@ class HostKey(NamedModel):
 
 
 class Pricing(NamedModel):
-    """Prices by meter. `version` rises with each change; events keep the version they were priced at."""
+    """Prices by meter. `version` is incremented with each change; usage events keep the version they were priced at."""
 
     currency = models.CharField(max_length=3)
     version = models.PositiveIntegerField(default=1)
@@ -143,7 +145,7 @@ class Rate(models.Model):
 
 
 class Model(NamedModel):
-    """A model that callers can name. Its name is unique over all providers, any text of 1-300 characters."""
+    """A model that callers can request. Its name is unique over all providers: any text of 1-300 characters."""
 
     name = models.CharField(max_length=300, unique=True)
     provider = models.ForeignKey(Provider, on_delete=models.PROTECT, related_name="models")
@@ -168,7 +170,7 @@ class Alias(models.Model):
 
 
 class Binding(models.Model):
-    """One way to call a model: on a host, in an adapter's shape, by the upstream's own name, at a price."""
+    """One way to call a model: the host, the adapter, the upstream's own name for it, and a price list."""
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     model = models.ForeignKey(Model, on_delete=models.CASCADE, related_name="bindings")

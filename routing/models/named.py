@@ -1,4 +1,4 @@
-"""What every row of the catalog has: an id, a unique name, and a switch."""
+"""The base class of the catalog's rows: an id, a unique name, and whether the row is enabled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies: grants, ordered host keys, how a key is chosen, and rate limits."""
+"""Policies, with their grants, ordered host keys and key selection; and rate limits."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class RateLimitRule(models.Model):
         ordering = ["position", "id"]
         constraints = [
             models.CheckConstraint(condition=models.Q(amount__gte=1), name="rule_amount_positive"),
-            # Concurrency counts what runs now: it alone has no window.
+            # Concurrency counts running calls, so it alone has no window.
             models.CheckConstraint(
                 condition=models.Q(meter="concurrency", window_seconds__isnull=True, strategy="")
                 | models.Q(~models.Q(meter="concurrency"), ~models.Q(strategy=""), window_seconds__gte=1),
@@ -44,7 +44,7 @@ class RateLimitRule(models.Model):
 
 
 class Policy(NamedModel):
-    """What its keys may call. `models`: grants, empty = all that the policy's host keys reach."""
+    """What its callers may call. `models_granted`: grants; empty = every model that the policy's host keys reach."""
 
     class Selection(models.TextChoices):
         PRIORITIZED = "prioritized"
@@ -61,7 +61,7 @@ class Policy(NamedModel):
 
 
 class PolicyHostKey(models.Model):
-    """A policy's host keys are tried in the order of `position`."""
+    """A host key of a policy. Host keys are tried in the order of `position`."""
 
     policy = models.ForeignKey(Policy, on_delete=models.CASCADE)
     host_key = models.ForeignKey(HostKey, on_delete=models.CASCADE)

@@ -1,4 +1,4 @@
-"""Inference tokens: what is kept of each, and the keys that sign them."""
+"""Inference tokens, as far as they are stored, and the keys that sign them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class SigningKey(models.Model):
-    """An Ed25519 key pair, raw. One signs; a retired one only verifies, and its private half is gone."""
+    """An Ed25519 key pair, as raw bytes. One key signs; a retired one only verifies, and its private key is deleted."""
 
     kid = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     public_key = models.BinaryField(editable=False)
@@ -43,15 +43,16 @@ class SigningKey(models.Model):
 
 
 class InferenceTokenQuerySet(models.QuerySet["InferenceToken"]):
-    def alive(self, now: datetime) -> InferenceTokenQuerySet:
+    def active(self, now: datetime) -> InferenceTokenQuerySet:
+        """Neither revoked nor expired."""
         return self.filter(revoked_at=None, expires_at__gt=now)
 
 
 class InferenceToken(models.Model):
-    """A token that was minted; the token itself is not stored. `version` is its user's `token_version` then.
+    """A minted token; the token itself is not stored. `version`: its user's `token_version` when it was minted.
 
-    The row is what an item that runs later is checked against. Some time after `expires_at` it is removed, unless it is
-    its user's last.
+    An item that runs later is checked against this row. The row is deleted some time after `expires_at`, unless it is
+    the last one of its user.
     """
 
     jti = models.UUIDField(primary_key=True, default=uuid7, editable=False)

@@ -1,4 +1,4 @@
-"""Which models a policy leads to: what it grants, and its host keys reach."""
+"""The models that a policy grants and its host keys can reach."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def available_models(policy_id: uuid.UUID) -> list[Model]:
-    """By name, with their providers. Nothing for a policy that is gone or disabled: no call would go through.
+    """The models by name, with their providers. None for a deleted or disabled policy: every call would fail.
 
-    Whether a host key's secret can be read is a worker's to find: it may be in the workers' environment alone.
+    Whether a host key's secret can be read is not checked: it may be in the workers' environment alone.
     """
     policy = Policy.objects.filter(id=policy_id, enabled=True).first()
     if policy is None:

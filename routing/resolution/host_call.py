@@ -1,4 +1,4 @@
-"""What is the same in all calls of a binding: where they go, and what of its host goes with them."""
+"""The part of a call that is the same for all calls of a binding: the URL, and what the host adds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from routing.adapters import ADAPTERS
-from routing.secrets.encryption import SecretError, host_header_value
+from routing.secrets.encryption import SecretError
+from routing.secrets.host_key_secret import host_header_value
 from routing.upstream.headers import (
     AUTH_SCHEMES,
     auth_header_names,
@@ -22,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class UncallableBinding(Exception):  # noqa: N818
-    """The rows say something that must not be sent, or lack something. The words name the host, and hold no value."""
+    """The rows hold something that must not be sent, or lack something. The message names the host, and no value."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """`url`: whole. `auth`: how the host key's secret is sent, as the host says it or else the adapter.
+    """`url`: complete. `auth`: how the host key's secret is sent, by the host or else by the adapter.
 
-    `headers`: the host's own; `secrets`: the values of those that nobody may read in an error.
+    `headers`: the host's own. `secrets`: the values of its secret headers, to be redacted in errors.
     """
 
     url: str
@@ -39,7 +40,10 @@ class HostCall:
 
 
 def build_host_call(binding: Binding, *, upstream_name: str) -> HostCall:
-    """Raises Uncallable: rows can be changed by other ways than those that check them."""
+    """Validate the rows and build the call. Raises UncallableBinding.
+
+    Rows are checked again here, because they can be changed in ways that bypass the checks.
+    """
     host: Any = binding.host
     adapter = ADAPTERS.get(binding.adapter)
     if adapter is None:

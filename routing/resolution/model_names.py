@@ -1,4 +1,4 @@
-"""What a caller may call a model: `name`, `provider/name`, `name@host`, `provider/name@host`. And what is granted."""
+"""The names of models that callers write: `name`, `provider/name`, `name@host`, `provider/name@host`; and grants."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class ParsedModelName:
-    """One way to read what the caller wrote; None where it names no provider or no host."""
+    """One way to parse a name; `provider` and `host` are None when it names none."""
 
     model: str
     provider: str | None = None
@@ -25,9 +25,9 @@ class ParsedModelName:
 
 
 def parse_model_name(name: str) -> list[ParsedModelName]:
-    """All ways to read a name, the one that wins first: an exact name wins over a split one.
+    """All ways to parse a name, in order of precedence: an exact name takes precedence over a split one.
 
-    The first `/` ends a provider, the last `@` begins a host. Nothing for what no row can be called.
+    The first `/` ends a provider, the last `@` begins a host. Empty when no model can have the name.
     """
     if not name or len(name) > MAX_NAME_CHARACTERS or _UNSTORABLE.search(name):
         return []
@@ -44,19 +44,19 @@ def parse_model_name(name: str) -> list[ParsedModelName]:
 
 
 def wildcard_prefixes(name: str) -> list[str]:
-    """What a wildcard may begin with to fit the name; `*` alone is the empty one."""
+    """The patterns of wildcard aliases that match the name, without their `*`; that of `*` alone is empty."""
     return [name[:length] for length in range(min(len(name), MAX_MODEL_CHARACTERS) + 1)]
 
 
 def printable_name(name: str) -> str:
-    """For messages and rows: cut to length, and without what PostgreSQL's text and UTF-8 refuse."""
+    """The name for messages and rows: cut to length, without characters that PostgreSQL's text or UTF-8 cannot hold."""
     return _UNSTORABLE.sub("\ufffd", name[:MAX_MODEL_CHARACTERS])
 
 
 def is_granted(grants: Collection[str], *, provider: str, model: str, host: str | None) -> bool:
-    """Whether a policy with these grants may call the model on the host; `host` None asks: on every host.
+    """Whether a policy with these grants may call the model on the host; with `host` None, on every host.
 
-    No grants grant all. Names of providers and hosts have no `/` and no `@`, so a grant says one thing only,
+    An empty list grants everything. Names of providers and hosts have no `/` and no `@`, so a grant has one meaning,
     unless a model's own name ends like a host.
     """
     if not grants:

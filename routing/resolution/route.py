@@ -1,4 +1,4 @@
-"""Where a call may go: the usable bindings of a model, in order, each with the host keys to try."""
+"""The route of a call: the usable bindings of a model, in order, each with the host keys to try."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of a rate limit. `concurrency` has neither window nor strategy."""
+    """One rule of a rate limit. The meter `concurrency` has neither window nor strategy."""
 
     meter: str
     amount: int
@@ -22,7 +22,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class UsableKey:
-    """`secret`: empty where the host is sent none. `rules`: of the host key's own rate limit."""
+    """`secret`: empty for a host without authentication. `rules`: of the host key's own rate limit."""
 
     id: str
     name: str
@@ -33,7 +33,8 @@ class UsableKey:
 @dataclass(frozen=True, slots=True)
 class RouteBinding:
     """A usable binding. `keys` is never empty, and in the policy's order. `plan`: the same for the gate's scripts.
-    `call`: what is the same in all of its calls.
+
+    `host_call`: the part that is the same for all of its calls.
     """
 
     host: str
@@ -47,7 +48,7 @@ class RouteBinding:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Names for the usage event, and the choices in the order in which they are to be tried.
+    """Names for the usage event, and the bindings in the order in which they are to be tried.
 
     `rules`: of the policy's rate limit.
     """

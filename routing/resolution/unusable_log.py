@@ -1,4 +1,4 @@
-"""What of the catalog cannot be used now, told in the log when it begins: rows are read again twice a second."""
+"""Log which part of the catalog cannot be used: once when it begins, although the rows are read twice a second."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ _reported: dict[Hashable, str] = {}
 
 
 def log_unusable(row: Hashable, message: str) -> None:
-    """`row`: the id of what cannot be used. The words name it, and hold no secret."""
+    """Log that the row cannot be used, unless that was logged already. The message names the row, and no secret."""
     if _reported.get(row) != message:
         _reported[row] = message
-        logger.warning("part of the catalog cannot be used: %s", message)
+        logger.warning("catalog row unusable", extra={"reason": message})
 
 
 def mark_usable(row: Hashable) -> None:
-    """What comes back later is told again."""
+    """Forget the row's message, so that the next problem is logged again."""
     _reported.pop(row, None)

@@ -1,6 +1,6 @@
-"""An upstream that refuses a host key may quote it, whole or in part: what it says is kept without that.
+"""Redact secrets in an upstream's error body: one that rejects a host key may quote it, whole or in part.
 
-OpenAI's 401 has it as `sk-ab12********wxyz`. Within JSON, HTML or a URL it may be escaped.
+OpenAI's 401 quotes it as `sk-ab12********wxyz`. Within JSON, HTML or a URL it may be escaped.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MASK = b"***"
-# Servers without authentication are given a word as their key, which any message may hold.
+# Servers without authentication get a word as their key, which any message may hold.
 MIN_SECRET_LENGTH = 8
 RECOGNIZED_PREFIX_LENGTH = 6
 
@@ -21,17 +21,17 @@ _BETWEEN_WORDS = rb"\s\"'`\\<>(){}\[\],;:="
 _WORD = re.compile(rb"[^%b]*[^%b.!?]" % (_BETWEEN_WORDS, _BETWEEN_WORDS))
 _REST_OF_WORD = re.compile(rb"(?:%b)?" % _WORD.pattern)
 _WORD_BEFORE = re.compile(rb"[^%b]" % _BETWEEN_WORDS)
-# A header's value is often more than its credential: `Basic …`, `session=…; theme=…`.
+# A header's value often holds more than its credential: `Basic …`, `session=…; theme=…`.
 _PARTS = re.compile(r"[\s;,=]+")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", " ": r"\+"}
 
 
 def redact_secrets(text: bytes, values: Iterable[str]) -> bytes:
-    """`without_secret` of each part of each value that could be a secret by itself, and of the whole."""
+    """Redact each value, and each part of it that could be a secret by itself."""
     for value in values:
         is_one_word = " " not in value
         if len(value) >= MIN_SECRET_LENGTH:
-            # The beginning of several words is a word that any message may hold.
+            # If the value has several words, its beginning is a word that any message may hold.
             text = _redact_quoted(text, value, also_beginnings=is_one_word)
         for part in dict.fromkeys(([value] if is_one_word else []) + _PARTS.split(value)):
             text = redact_secret(text, part)
@@ -39,8 +39,8 @@ def redact_secrets(text: bytes, values: Iterable[str]) -> bytes:
 
 
 def redact_secret(text: bytes, secret: str) -> bytes:
-    """`***` for the secret however it is escaped, for each word that begins as it does, and for words of asterisks
-    between its two ends."""
+    """Replace by `***` the secret, however escaped, each word that begins like it, and each word that masks its middle
+    with asterisks."""
     if len(secret) < MIN_SECRET_LENGTH:
         return text
     masked = _redact_quoted(text, secret, also_beginnings=True)
@@ -65,7 +65,7 @@ def _redact_quoted(text: bytes, secret: str, *, also_beginnings: bool) -> bytes:
 
 
 def _match_rest(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -> tuple[int, bool]:
-    """Where what goes on like the secret ends (with its word), and whether all of it is there."""
+    """The end of the text that matches the secret (with the rest of its word), and whether the whole secret matched."""
     end = start
     for spelling in spellings:
         found = spelling.match(text, end)
@@ -78,7 +78,8 @@ def _match_rest(text: bytes, start: int, spellings: list[re.Pattern[bytes]]) -> 
 
 @lru_cache(maxsize=256)
 def _escaped_forms(character: str) -> re.Pattern[bytes]:
-    """JSON's ways (PHP writes `\\/`, .NET and Gson `\\u002B`), also within a string of JSON, a URL's and HTML's."""
+    """A pattern for the character, plain or escaped as in JSON (PHP writes `\\/`, .NET and Gson `\\u002B`), JSON within
+    JSON, a URL or HTML."""
     itself = re.escape(character)
     if character.isalnum():
         return re.compile(itself.encode())
@@ -86,7 +87,7 @@ def _escaped_forms(character: str) -> re.Pattern[bytes]:
     digits = "".join(f"[{digit}{digit.upper()}]" for digit in f"{code:02x}")
     escaped = r"\\+" if character == "\\" else rf"\\*{itself}"
     ways = [rf"\\+u00{digits}", f"%(?:25)*{digits}", f"&#0*{code};", f"&#[xX]0*{digits};"]
-    # Itself last: a backslash, a per cent sign and an ampersand also begin the other ways.
+    # The plain character last: a backslash, a per cent sign and an ampersand also begin the escaped forms.
     return re.compile(f"(?:{'|'.join([*ways, _ENTITIES.get(character, escaped), escaped])})".encode())
 
 

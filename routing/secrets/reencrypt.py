@@ -1,4 +1,4 @@
-"""Every secret that is stored: whether each can be read, and moving all of them to the newest master key."""
+"""Check that every stored secret can be decrypted, and reencrypt all of them under the newest master key."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
     from django.db import models
 
-# Each is written again only where nobody else has written it meanwhile; who loses that often has a rival.
+# A row is updated only if nobody else has written it meanwhile. Losing that race so often is an error.
 _MAX_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class SecretColumn:
-    """A column of sealed secrets. `label`: the columns that name a row to an operator."""
+    """A column of encrypted secrets. `label_columns`: the columns that name a row to an operator."""
 
     model: type[models.Model]
-    column: str
+    name: str
     label_columns: tuple[str, ...]
 
     @property
@@ -30,62 +30,66 @@ class SecretColumn:
         return str(self.model._meta.verbose_name)
 
     def filled_rows(self) -> models.QuerySet[models.Model]:
-        return self.model._default_manager.exclude(**{self.column: None})
+        return self.model._default_manager.exclude(**{self.name: None})
 
 
 SECRET_COLUMNS = (
-    SecretColumn(model=HostKey, column="secret_encrypted", label_columns=("name",)),
-    SecretColumn(model=HostHeader, column="secret_encrypted", label_columns=("host__name", "name")),
-    SecretColumn(model=SigningKey, column="private_key_encrypted", label_columns=("kid",)),
+    SecretColumn(model=HostKey, name="secret_encrypted", label_columns=("name",)),
+    SecretColumn(model=HostHeader, name="secret_encrypted", label_columns=("host__name", "name")),
+    SecretColumn(model=SigningKey, name="private_key_encrypted", label_columns=("kid",)),
 )
 
 
 @dataclass(slots=True)
 class ReencryptResult:
-    """`counts`: rows moved, by the store's word. `unchanged`: under the newest key before. `problems`: one a row."""
+    """`counts`: rows reencrypted, by `row_kind`. `unchanged`: rows that were under the newest key.
 
-    counts: dict[str, int] = field(default_factory=lambda: {store.row_kind: 0 for store in SECRET_COLUMNS})
+    `problems`: one for each row that failed.
+    """
+
+    counts: dict[str, int] = field(default_factory=lambda: {column.row_kind: 0 for column in SECRET_COLUMNS})
     unchanged: int = 0
     problems: list[str] = field(default_factory=list)
 
 
 def find_unreadable_secrets() -> Iterator[tuple[str, str]]:
-    """What names the row (`host key openai`), and why its secret cannot be read."""
-    for store in SECRET_COLUMNS:
-        for sealed, *label in store.filled_rows().values_list(store.column, *store.label_columns):
+    """Yield the name of each row (`host key openai`) whose secret cannot be decrypted, and the reason."""
+    for column in SECRET_COLUMNS:
+        for ciphertext, *label in column.filled_rows().values_list(column.name, *column.label_columns):
             try:
-                decrypt(sealed)
+                decrypt(ciphertext)
             except SecretError as error:
-                yield f"{store.row_kind} {' '.join(map(str, label))}", str(error)
+                yield f"{column.row_kind} {' '.join(map(str, label))}", str(error)
 
 
 def reencrypt_all() -> ReencryptResult:
-    """Row by row, each in a statement of its own: safe to repeat, to break off, and while everything runs.
+    """Reencrypt row by row, each in a statement of its own: safe to repeat, to interrupt, and while everything runs.
 
-    A row that cannot be moved is a problem of the answer and stops no other. Raises SecretError when there is no
-    usable key at all.
+    A row that fails is listed in `problems`; the others are still done. Raises SecretError when there is no usable
+    master key.
     """
     check_master_key()
-    moved = ReencryptResult()
-    for store in SECRET_COLUMNS:
-        for pk, *label in store.filled_rows().values_list("pk", *store.label_columns):
+    result = ReencryptResult()
+    for column in SECRET_COLUMNS:
+        for pk, *label in column.filled_rows().values_list("pk", *column.label_columns):
             try:
-                _reencrypt_row(store, pk, moved)
+                _reencrypt_row(column, pk, result)
             except SecretError as error:
-                moved.problems.append(f"{store.row_kind} {' '.join(map(str, label))}: {error}")
-    return moved
+                result.problems.append(f"{column.row_kind} {' '.join(map(str, label))}: {error}")
+    return result
 
 
-def _reencrypt_row(store: SecretColumn, pk: object, moved: ReencryptResult) -> None:
+def _reencrypt_row(column: SecretColumn, pk: object, result: ReencryptResult) -> None:
+    row = column.filled_rows().filter(pk=pk)
     for _ in range(_MAX_ATTEMPTS):
-        sealed = store.filled_rows().filter(pk=pk).values_list(store.column, flat=True).first()
-        if sealed is None:
+        ciphertext = row.values_list(column.name, flat=True).first()
+        if ciphertext is None:
             return
-        resealed = reencrypt_with_newest_key(sealed)
-        if resealed is None:
-            moved.unchanged += 1
+        reencrypted = reencrypt_with_newest_key(ciphertext)
+        if reencrypted is None:
+            result.unchanged += 1
             return
-        if store.filled_rows().filter(pk=pk, **{store.column: sealed}).update(**{store.column: resealed}):
-            moved.counts[store.row_kind] += 1
+        if row.filter(**{column.name: ciphertext}).update(**{column.name: reencrypted}):
+            result.counts[column.row_kind] += 1
             return
     raise SecretError("it is being written by somebody else all the time")

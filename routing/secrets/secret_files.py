@@ -1,7 +1,7 @@
-"""Secrets in files of the machine: small, of one line, read again whenever the catalog is.
+"""Read secrets from files: small, of one line, read again whenever the catalog is.
 
-Whoever edits the catalog chooses the host that a secret is sent to, so the deployment's own files are refused, and
-those of the system and of the container. No message holds what a file says.
+Whoever edits the catalog chooses the host that a secret is sent to. So the files of the deployment, the system and the
+container are rejected. No message holds the content of a file.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ MAX_FILE_BYTES = 8192
 MAX_PATH_CHARACTERS = 1000
 
 _SYSTEM_FOLDERS = ("/proc", "/sys", "/dev")
-# The pod's own token, which opens the cluster: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
+# The pod's own token, which gives access to the cluster: https://kubernetes.io/docs/tasks/run-application/access-api-from-pod/
 _POD_FOLDERS = ("/run/secrets/kubernetes.io", "/var/run/secrets/kubernetes.io")
 # https://www.postgresql.org/docs/current/libpq-pgpass.html
-_LIBPQ_PASSWORD_FILE = "~/.pgpass"
+_LIBPQ_PGPASS = "~/.pgpass"
 _ONE_LINE = re.compile(r"[\t\x20-\x7e]+")
-# A FIFO without a writer would keep whoever opens it waiting.
+# Opening a FIFO without a writer would block.
 _OPEN_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class SecretFileError(Exception):
-    """In a few words, why nothing can be read from it."""
+    """Why the file cannot be used; the message is a few words that follow its path."""
 
 
 def validate_path(text: str) -> str:
-    """Of a file that need not be there: the workers have it. Raises ValueError."""
+    """Validate and return the path. The file need not exist here: the workers read it. Raises ValueError."""
     if not text.startswith("/") or not text.isprintable() or len(text) > MAX_PATH_CHARACTERS:
         raise ValueError("expected the absolute path of a file, as /run/secrets/openai")
     if _is_below(text, _SYSTEM_FOLDERS):
@@ -46,7 +46,7 @@ def validate_path(text: str) -> str:
 
 
 def read_secret_file(path: str) -> str:
-    """Without white space at its ends. Raises FileUnusable."""
+    """The secret, without surrounding white space. Raises SecretFileError."""
     try:
         validate_path(path)
     except ValueError:
@@ -70,7 +70,7 @@ def _read_content(path: str) -> bytes:
 def _require_not_reserved(found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise SecretFileError("is no regular file")
-    # By the file itself: another link to it has another path.
+    # Compare the files themselves: a link has another path.
     if any(_is_same(found, path) for path in _reserved_paths()):
         raise SecretFileError("is the deployment's own")
 
@@ -89,7 +89,7 @@ def _resolved(path: str) -> Path:
 
 
 def _is_below(text: str, places: Iterable[str]) -> bool:
-    """Or one of them, as it is written or wherever links lead."""
+    """Whether the path is, or lies below, one of the places: as written, or with links resolved."""
     paths = (Path(os.path.normpath(text)), _resolved(text))
     return any(
         path.is_relative_to(place)
@@ -100,11 +100,11 @@ def _is_below(text: str, places: Iterable[str]) -> bool:
 
 
 def _reserved_paths() -> list[str]:
-    """The files and folders that this deployment's own variables name, and what libpq reads unasked."""
+    """The files and folders that the deployment's own variables name, and the password file that libpq reads."""
     named = [
         path for name, path in os.environ.items() if len(path) > 1 and path[0] == "/" and is_reserved(name)
     ]
-    return [*named, os.path.expanduser(_LIBPQ_PASSWORD_FILE)]
+    return [*named, os.path.expanduser(_LIBPQ_PGPASS)]
 
 
 def _is_same(found: os.stat_result, path: str) -> bool:

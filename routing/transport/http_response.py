@@ -1,8 +1,8 @@
-"""Reading one answer off a connection, and telling whether the connection is in step behind it.
+"""Parse one response from a connection, and check whether the connection is in step after it.
 
-`http.client` parses. What it leaves out stands here: every interim answer is read over (it knows 100 alone), a header
-section is bounded by its bytes, a cut within it is no answer, each read ends at the call's deadline, and at the end
-comes a look whether anything lies behind the answer.
+`http.client` parses. What it lacks is added here: every interim response is skipped (it skips only 100), the header
+section is limited in bytes, a connection that ends within it is an error, each read ends at the call's deadline, and
+after the response the connection is checked for surplus bytes.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from routing.transport.connection_attempt import ConnectionAttempt
 
 MAX_HEADER_BYTES = 262_144
-"""Of status line and headers together, interim answers included."""
+"""The limit for status line and headers together, interim responses included."""
 
 _MAX_HEADER_LINES = 5_000
 _MAX_LINE_BYTES = 65_536
 _BUFFER_BYTES = 65_536
 
-# The library stops at 100 header lines, and has no other way to say so before Python 3.15. Gateways that debug send
-# more.
+# http.client stops at 100 header lines, and has no other way to raise that before Python 3.15. Gateways that send
+# debug headers send more.
 http.client._MAXHEADERS = _MAX_HEADER_LINES  # type: ignore[attr-defined]
 
 
@@ -38,19 +38,22 @@ _END_OF_HEADERS = re.compile(rb"\n\r?\n")
 
 
 class ResponseTooLarge(HTTPException):
-    """Of an answer's headers, or of all of it."""
+    """The headers, or the whole response, exceed their limit."""
 
 
 def find_final_status(received: bytes) -> int | None:
-    """The final status among the first bytes of an answer; 0 when they are none, None when it is not there yet."""
+    """Find the final status in the first bytes of a response.
+
+    0 when they are not HTTP, None when it has not come yet.
+    """
     at = 0
     while at < len(received):
         found = _STATUS.match(received, at)
         if found is None:
-            is_cut = b"\n" not in received[at : at + _MAX_LINE_BYTES] and b"HTTP/".startswith(
+            is_incomplete = b"\n" not in received[at : at + _MAX_LINE_BYTES] and b"HTTP/".startswith(
                 received[at : at + 5]
             )
-            return None if is_cut else 0
+            return None if is_incomplete else 0
         if int(found[1]) >= 200:
             return int(found[1])
         end = _END_OF_HEADERS.search(received, at)
@@ -59,15 +62,15 @@ def find_final_status(received: bytes) -> int | None:
 
 
 def is_early_rejection(status: int | None) -> bool:
-    """What an upstream may rightly say before it has read the request."""
+    """Whether an upstream may send this status before it has read the request."""
     return status is not None and status >= 300
 
 
 class _DeadlineReader(io.RawIOBase):
-    """Reads from a socket until the deadline of the trip: a byte a second does not begin the time anew.
+    """Reads from a socket until the attempt's deadline, which a slow trickle of bytes does not extend.
 
-    What arrived while the request was written comes first. `bytes_left`: bounds what is read, unless it is None.
-    `ended`: the upstream hung up.
+    What was received while the request was being written comes first. `bytes_left`: how much may still be read, None
+    for any number. `has_ended`: the upstream closed the connection.
     """
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, attempt: ConnectionAttempt) -> None:
@@ -103,7 +106,7 @@ class _DeadlineReader(io.RawIOBase):
         return count
 
     def stop_waiting(self) -> None:
-        """From now on only what is there already is read."""
+        """Read only what is there already from now on."""
         self._is_blocking = False
 
     def close(self) -> None:
@@ -112,7 +115,7 @@ class _DeadlineReader(io.RawIOBase):
 
 
 class UpstreamHttpResponse(HTTPResponse):
-    """Tells the trip its status, whether it is plainly finished, and whether there was something behind it."""
+    """Records in the attempt the status, whether the response is finished, and whether surplus bytes followed it."""
 
     def __init__(self, sock: socket.socket, *args: Any, **kwargs: Any) -> None:
         super().__init__(sock, *args, **kwargs)
@@ -121,20 +124,20 @@ class UpstreamHttpResponse(HTTPResponse):
         self._had_interim = False
 
     def begin(self, *args: Any, **kwargs: Any) -> None:
-        """Raises RemoteDisconnected for an answer that breaks off before the end of its headers."""
+        """Read status line and headers. Raises RemoteDisconnected when the connection ends within them."""
         self._reader.bytes_left = MAX_HEADER_BYTES
         try:
             super().begin(*args, **kwargs)
         except HTTPException:
             self._record_status()
             raise
-        if self._reader.has_ended:  # the library takes the end of the connection for that of the headers
+        if self._reader.has_ended:  # http.client takes the end of the connection for the end of the headers
             raise RemoteDisconnected("the connection ended within the headers")
         self._reader.bytes_left = current_attempt().max_bytes or None
         self._record_status()
 
     def _read_status(self) -> tuple[str, int, str]:
-        """Of the final answer. https://www.rfc-editor.org/rfc/rfc9110#section-15.2"""
+        """Read the final status line, skipping interim responses. https://www.rfc-editor.org/rfc/rfc9110#section-15.2"""
         while True:
             version, status, reason = super()._read_status()  # type: ignore[misc]
             if status >= 200:
@@ -144,18 +147,18 @@ class UpstreamHttpResponse(HTTPResponse):
                 pass
 
     def _safe_read(self, amt: int) -> bytes:
-        """Of a chunk. The library reads all that comes for a size below zero."""
+        """Read a chunk. For a negative size, http.client would read everything that comes."""
         if amt < 0:
             raise IncompleteRead(b"")
         return super()._safe_read(amt)  # type: ignore[misc,no-any-return]
 
     def _record_status(self) -> None:
-        """A number as soon as there was a status line; a status line that is none is no answer."""
+        """Record the status once a status line was parsed."""
         if isinstance(self.status, int):
             current_attempt().status = self.status
 
     def _close_conn(self) -> None:
-        """Called once the body is read, and whenever it is given up."""
+        """Check the end of the response. http.client calls this once the body is read, and when it is given up."""
         attempt = attempt_or_none()
         if attempt is not None and self.headers is not None and not self.will_close:
             self._check_surplus(attempt)
@@ -164,23 +167,23 @@ class UpstreamHttpResponse(HTTPResponse):
     def _check_surplus(self, attempt: ConnectionAttempt) -> None:
         self._reader.stop_waiting()
         try:
-            behind = self.fp.peek(1)
+            surplus = self.fp.peek(1)
         except ssl.SSLWantReadError:
-            behind = b""
+            surplus = b""
         except (OSError, ValueError, HTTPException):
             return
-        # None: it came in chunks. After a cut within them urllib3 closes the connection as well.
-        whole = self.length in (None, 0)
-        attempt.has_surplus = whole and bool(behind)
-        attempt.is_finished = whole and self._has_unambiguous_end()
+        # None: the body came in chunks. If they were cut short, urllib3 closes the connection besides.
+        is_complete = self.length in (None, 0)
+        attempt.has_surplus = is_complete and bool(surplus)
+        attempt.is_finished = is_complete and self._has_unambiguous_end()
 
     def _has_unambiguous_end(self) -> bool:
-        """Whether everybody on the way reads the same end out of the headers."""
+        """Whether every server and proxy on the way finds the same end of the body by the headers."""
         lengths = self.headers.get_all("content-length", [])
         codings = self.headers.get_all("transfer-encoding", [])
-        one_length = not codings and len(lengths) == 1 and lengths[0].strip().isdecimal()
+        has_one_length = not codings and len(lengths) == 1 and lengths[0].strip().isdecimal()
         return (
-            (one_length or (self.chunked and len(codings) == 1 and not lengths))
+            (has_one_length or (self.chunked and len(codings) == 1 and not lengths))
             and self.version == 11
             and self.status not in (204, 205, 304)
             and not self._had_interim

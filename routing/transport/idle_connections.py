@@ -1,9 +1,10 @@
-"""Open connections between two requests, and which of them may serve the next one.
+"""Idle connections, and which of them may serve the next request.
 
-HTTP/1.1 says of an answer only that it is the next one on its connection. So a connection is used again only after a
-plainly finished answer (http_response.py), for the same owner, and after a while of silence, in which an answer
-too many would have shown: the longest silent one first. An upstream that once sent what nobody had asked for gets a
-connection for each request, as long as this process lives.
+In HTTP/1.1, a response belongs to a request only by its order on the connection: one response too many is taken for the
+answer to the next request, perhaps another caller's. So a connection is reused only after a response whose end is
+unambiguous (http_response.py), only for the same owner, and only after a while of silence, in which a surplus response
+would have arrived. The connection that has been silent longest is reused first. An upstream that once sent bytes that
+no request asked for gets a new connection for each request, as long as this process lives.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import socket
 
-    from routing.transport.connection_pool import UpstreamConnection
+    from routing.transport.connection import UpstreamConnection
 
 logger = logging.getLogger(__name__)
 
 MAX_IDLE_SECONDS = 4.0
-"""Upstreams close idle connections after five seconds or more; a request must not meet that moment."""
+"""Upstreams close idle connections after five seconds or more; a request must not be sent at that moment."""
 
 MIN_IDLE_SECONDS = 0.25
-"""A second answer to one request comes, if it does, in the moment after the first."""
+"""A second response to one request, if there is one, arrives shortly after the first."""
 
 REUSE_WITHOUT_WAIT_CONNECTIONS = 16
-"""Of one owner to one upstream: with so many idle, the longest silent one serves, however short that was."""
+"""With so many idle connections of one owner to one upstream, the longest silent one is reused without waiting."""
 
 MAX_IDLE_CONNECTIONS = 64
-"""Idle ones of the process. The oldest are closed."""
+"""For the whole process; beyond that, the oldest are closed."""
 
 
 class Destination(NamedTuple):
-    """Where a connection leads: the upstream's address, or the proxy's before it."""
+    """Where a connection leads: the upstream's address, and the proxy before it if any."""
 
     scheme: str
     host: str
@@ -51,11 +52,11 @@ class _Idle(NamedTuple):
 
     @property
     def destination(self) -> Destination:
-        return self.connection.place
+        return self.connection.destination
 
 
 class IdleConnections:
-    """Of all threads of the process. Each connection is in one hand at a time."""
+    """The idle connections of all threads of the process. A connection is used by one thread at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -63,6 +64,7 @@ class IdleConnections:
         self._out_of_step: set[Destination] = set()
 
     def take(self, *, owner: str, destination: Destination) -> UpstreamConnection | None:
+        """Remove and return a connection that may be reused; None when there is none."""
         while (found := self._pop(owner=owner, destination=destination)) is not None:
             if self.is_silent(found.connection):
                 return found.connection
@@ -70,14 +72,14 @@ class IdleConnections:
         return None
 
     def is_silent(self, connection: UpstreamConnection) -> bool:
-        """Whether it is open, and nothing came on it that was not asked for, which makes its upstream distrusted."""
+        """Whether the connection is open and has nothing to read. Unread bytes make its upstream distrusted."""
         unread = _read_unrequested(connection.sock)
         if unread:
-            self.distrust(connection.place)
+            self.distrust(connection.destination)
         return unread is None
 
     def keep(self, connection: UpstreamConnection, *, owner: str) -> None:
-        """Takes the connection over; closes it when it may not serve again."""
+        """Take over the connection; close it when it may not be reused."""
         with self._lock:
             kept = _Idle(owner, connection, time.monotonic())
             if kept.destination in self._out_of_step:
@@ -89,30 +91,26 @@ class IdleConnections:
             one.connection.close()
 
     def distrust(self, destination: Destination) -> None:
-        """This upstream has sent bytes that no request of ours had asked for."""
+        """Close and no longer keep the upstream's connections: it sent bytes that no request had asked for."""
         with self._lock:
-            is_news = destination not in self._out_of_step
+            is_first = destination not in self._out_of_step
             self._out_of_step.add(destination)
             dropped = [one for one in self._idle if one.destination == destination]
             self._idle = [one for one in self._idle if one.destination != destination]
         for one in dropped:
             one.connection.close()
-        if is_news:
-            logger.warning(
-                "upstream out of step: it sent bytes that no request had asked for; from now on each request "
-                "has a connection of its own",
-                extra={"host": destination.host},
-            )
+        if is_first:
+            logger.warning("upstream connection out of step", extra={"host": destination.host})
 
     def close_expired(self) -> None:
-        """Those that lay too long to serve again. For whoever wakes up now and then: nobody may come for them."""
+        """Close the connections that were idle too long. Call it regularly, since no call may need one for a while."""
         with self._lock:
             to_close = self._pop_expired(now=time.monotonic())
         for one in to_close:
             one.connection.close()
 
     def close_all(self) -> None:
-        """Also forgets who was distrusted."""
+        """Close all connections, and trust every upstream again."""
         with self._lock:
             dropped, self._idle, self._out_of_step = self._idle, [], set()
         for one in dropped:
@@ -132,7 +130,7 @@ class IdleConnections:
         return found
 
     def _pop_expired(self, *, now: float) -> list[_Idle]:
-        """Takes out those that lay too long, or are too many; they lie in the order of their times."""
+        """Remove the connections that were idle too long or are too many. The list is in the order of `since`."""
         too_many = len(self._idle) - MAX_IDLE_CONNECTIONS
         to_close = [
             one
@@ -144,7 +142,7 @@ class IdleConnections:
 
 
 def _read_unrequested(sock: socket.socket | None) -> bytes | None:
-    """None: silent, as it should be. Else what came while nothing was asked; empty when it is closed or broken."""
+    """Return a byte that no request asked for; empty when the socket is closed or broken, None when it is silent."""
     if sock is None:
         return b""
     try:

@@ -1,36 +1,27 @@
-"""Making a TCP connection that another thread can interrupt, to any address but a link-local one."""
+"""Open a TCP connection that another thread can abort, to any address that the SSRF guard allows."""
 
 from __future__ import annotations
 
 import errno
-import ipaddress
 import os
 import socket
 from typing import TYPE_CHECKING
 
 from urllib3.util.wait import wait_for_write
 
+from routing.transport.ssrf_guard import check_addresses
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from routing.upstream.call import AbortHandle
+    from routing.transport.abort_handle import AbortHandle
 
     SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 
 _SECONDS_BEFORE_NEXT_ADDRESS = 5.0
-"""How long an address may keep silent when the name has another one."""
+"""How long to wait for an address when the name has another one."""
 
-_METADATA_ADDRESSES = {
-    ipaddress.IPv6Address("fd00:ec2::254"),  # docs.aws.amazon.com: the instance metadata service
-    ipaddress.IPv6Address("fd20:ce::254"),  # cloud.google.com: the metadata server
-}
-_IPV4_COMPATIBLE = ipaddress.IPv6Network("::/96")
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _IN_PROGRESS = (0, errno.EINPROGRESS, errno.EWOULDBLOCK)
-
-
-class LinkLocalDenied(OSError):  # noqa: N818
-    """Cloud metadata lives at link-local addresses, and hands out the machine's own credentials."""
 
 
 class NameNotResolved(OSError):  # noqa: N818
@@ -44,43 +35,26 @@ def connect(
     remaining: Callable[[], float],
     options: Sequence[tuple[int, int, int | bytes]],
 ) -> socket.socket:
-    """A connected socket. Each address of the name is tried, the last one until the deadline.
+    """Return a connected socket. Tries each address of the name, the last one until the deadline.
 
-    Raises OSError; LinkLocalRefused when any address of the name is link-local. The system's resolver cannot be
-    interrupted; everything after it can.
+    Raises OSError, and LinkLocalDenied when any address of the name is link-local. The system's name resolution
+    cannot be aborted; everything after it can.
     """
     addresses = _resolve(address)
-    for number, (family, place) in enumerate(addresses, start=1):
-        last = number == len(addresses)
+    for number, (family, socket_address) in enumerate(addresses, start=1):
+        is_last = number == len(addresses)
         try:
             return _connect_to(
                 family,
-                place,
+                socket_address,
                 abort_handle=abort_handle,
                 options=options,
-                seconds=remaining() if last else min(remaining(), _SECONDS_BEFORE_NEXT_ADDRESS),
+                seconds=remaining() if is_last else min(remaining(), _SECONDS_BEFORE_NEXT_ADDRESS),
             )
         except OSError:
-            if last or abort_handle.abort_reason is not None:
+            if is_last or abort_handle.abort_reason is not None:
                 raise
     raise NameNotResolved("no address")
-
-
-def is_link_local(address: str) -> bool:
-    """Or where a cloud's metadata lives else. Also in IPv6's ways of writing an IPv4 address."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        if found in _METADATA_ADDRESSES:
-            return True
-        found = _embedded_ipv4(found) or found
-    return found.is_link_local
-
-
-def _embedded_ipv4(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
-    """Mapped, compatible (RFC 4291), behind NAT64 (RFC 6052) or 6to4 (RFC 3056)."""
-    if address in _IPV4_COMPATIBLE or address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour
 
 
 def _resolve(address: tuple[str, int]) -> list[tuple[socket.AddressFamily, SocketAddress]]:
@@ -89,9 +63,8 @@ def _resolve(address: tuple[str, int]) -> list[tuple[socket.AddressFamily, Socke
         found = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM)
     except (socket.gaierror, UnicodeError) as error:
         raise NameNotResolved("the name cannot be resolved") from error
-    if any(is_link_local(str(place[0])) for *_, place in found):
-        raise LinkLocalDenied("link-local and metadata addresses are refused")
-    return [(family, place) for family, *_, place in found]
+    check_addresses(str(socket_address[0]) for *_, socket_address in found)
+    return [(family, socket_address) for family, *_, socket_address in found]
 
 
 def _connect_to(
@@ -119,12 +92,11 @@ def _connect_to(
 def _finish_connecting(
     sock: socket.socket, address: SocketAddress, *, abort_handle: AbortHandle, seconds: float
 ) -> None:
-    # A cut before the connect begins finds nothing to shut. So the connect begins without waiting, then comes the
-    # look whether there was a cut, and only then the wait, which a later cut ends.
+    # An abort before the connect begins has nothing to shut down yet. So the connect begins without blocking, then
+    # the abort is checked, and only then comes the wait, which a later abort ends.
     sock.setblocking(False)
     code = sock.connect_ex(address)
-    if abort_handle.abort_reason is not None:
-        raise ConnectionAbortedError("the call was cut")
+    _raise_if_aborted(abort_handle)
     if code not in _IN_PROGRESS:
         raise OSError(code, os.strerror(code))
     if code and not wait_for_write(sock, timeout=seconds):
@@ -132,5 +104,9 @@ def _finish_connecting(
     code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if code:
         raise OSError(code, os.strerror(code))
+    _raise_if_aborted(abort_handle)
+
+
+def _raise_if_aborted(abort_handle: AbortHandle) -> None:
     if abort_handle.abort_reason is not None:
-        raise ConnectionAbortedError("the call was cut")
+        raise ConnectionAbortedError("the call was aborted")

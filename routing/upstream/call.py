@@ -1,10 +1,7 @@
-"""The words of one call: who calls, what is sent, the line it is sent on, and what came of it."""
+"""The values of one call: who calls, what is sent, and the outcome."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
-import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -12,12 +9,13 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
+    from routing.transport.abort_handle import AbortHandle
     from routing.upstream.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who pays for a call, as recorded when it was asked for. Everything about them is read again when it runs."""
+    """Who calls and pays, as recorded when the call was accepted. Their rows are read again when it runs."""
 
     owner: str
     credential_kind: str
@@ -29,57 +27,13 @@ class Caller:
     team_id: uuid.UUID | None
 
 
-class AbortHandle:
-    """What another thread may cut: the sockets of one running call.
-
-    `cut(reason)` shuts them down, and every socket attached later as well, so that a cut is never missed
-    between two requests. The first reason stays. `deadline` (monotonic) is set by `send()`, for it and for whoever
-    watches over the line: None until it is known where the call goes.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._socket: socket.socket | None = None
-        self._aborted = threading.Event()
-        self.abort_reason: str | None = None
-        self.deadline: float | None = None
-
-    def attach(self, sock: socket.socket) -> None:
-        with self._lock:
-            self._socket = sock
-            if self.abort_reason is not None:
-                _shut_down(sock)
-
-    def detach(self, sock: socket.socket | None = None) -> None:
-        """Forgets the socket that is attached; when `sock` is given, only if it is that one."""
-        with self._lock:
-            if sock is None or sock is self._socket:
-                self._socket = None
-
-    def abort(self, reason: str) -> None:
-        with self._lock:
-            self.abort_reason = self.abort_reason or reason
-            self._aborted.set()
-            if self._socket is not None:
-                _shut_down(self._socket)
-
-    def wait(self, seconds: float) -> None:
-        """Waits, but not beyond a cut."""
-        self._aborted.wait(seconds)
-
-
-def _shut_down(sock: socket.socket) -> None:
-    # A socket that the other thread has closed meanwhile is as good as shut.
-    with contextlib.suppress(OSError):
-        sock.shutdown(socket.SHUT_RDWR)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request as its caller wrote it. `timeout_seconds` are in total: over keys, re-dials and answers.
+    """One request as its caller wrote it.
 
-    They begin when it is known where the call goes: what our own database takes to say so is no upstream's delay.
-    `headers` are the few that may travel on (`anthropic-version`, `anthropic-beta`).
+    `timeout_seconds`: for the whole call, over all host keys, redials and responses. They begin when it is known where
+    the call goes: the time that our own database takes for that is not the upstream's.
+    `headers`: the caller's few that may be forwarded (`anthropic-version`, `anthropic-beta`).
     """
 
     caller: Caller
@@ -93,7 +47,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Counts by meter; the first four never overlap, the rest are parts of `output` and `cache_write`."""
+    """Token counts by meter. The first four never overlap; the rest are parts of `output` and `cache_write`."""
 
     input: int
     output: int
@@ -106,10 +60,10 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class ReportedUsage:
-    """What an answer says of its own use. `is_told`: something, and be it nothing that can be counted.
+    """The usage that a response reports. `is_reported`: it reports some, whether or not that can be read.
 
-    `tokens` None: they cannot be told. `upstream_cost_nanos`: in nano-dollars, what the upstream says that the call
-    cost, None where it says nothing.
+    `tokens`: None when unknown. `upstream_cost_nanos`: what the upstream says the call cost, in nano-dollars; None when
+    it says nothing.
     """
 
     tokens: Tokens | None = None
@@ -122,7 +76,7 @@ NO_REPORTED_USAGE = ReportedUsage()
 
 @dataclass(frozen=True, slots=True)
 class PriceRate:
-    """A rate of a binding's pricing: nano-units of the currency per million tokens of `meter`."""
+    """A rate of a binding's price list: nano-units of the currency per million tokens of `meter`."""
 
     meter: str
     rate_nanos: int
@@ -139,7 +93,7 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Names of where a call went, or would have gone: snapshots for the usage event."""
+    """Where a call went, or would have gone: names at that time, for the usage event."""
 
     requested_model: str = ""
     model: str = ""
@@ -155,11 +109,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Postponement:
-    """Nothing was sent, and the call may be made after `seconds`.
+    """Nothing was sent; the call may be made after `seconds`.
 
-    `reason`: `rate_limit`, `breaker_open` or `redis_away`. `must_wait`: the caller may not fail the call for this
-    (it is our own outage, or trouble that passes by itself). `whole_policy`: every other call of the policy has to
-    wait as long. `at_once`: so many calls of the policy run already, and no more may.
+    `reason`: `rate_limit`, `breaker_open` or `redis_away`. `must_wait`: the caller must not fail the call for it (an
+    outage of ours, or a problem that passes by itself). `whole_policy`: every other call of the policy has to wait as
+    long. `concurrency_limit`: as many calls of the policy as may run are running; 0: that is not the reason.
     """
 
     reason: str
@@ -171,9 +125,10 @@ class Postponement:
 
 @dataclass(frozen=True, slots=True)
 class HostKeyRejection:
-    """The upstream refused our host key (401, 403), which says nothing of the call: it may be made again.
+    """The upstream rejected our host key (401, 403). That is not the call's fault: it may be made again.
 
-    `seconds`: until a host key may be usable. `others`: one of them refused neither this call nor, with 401, another.
+    `seconds`: until a host key may be usable. `has_other_keys`: there is a host key that rejected neither this call
+    nor, with 401, another one.
     """
 
     seconds: float
@@ -182,13 +137,13 @@ class HostKeyRejection:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a call. `failure` is None exactly when `body` is a usable answer.
+    """The outcome of a call. `failure` is None exactly when `body` is a usable response.
 
-    With a `postponement`, the failure is what it would be for a caller who doesn't wait. `key_refused`: the failure
+    With a `postponement`, the failure is the one for a caller that does not wait. With `host_key_rejected`, the failure
     is the upstream's 401 or 403.
-    `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none answered.
-    `tokens`, `upstream_cost_nanos`: what its answer says, see `Used`. `may_have_used`: so it says, or an earlier
-    request of the call was lost, or said so. A refusal without it used nothing.
+    `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none responded.
+    `tokens`, `upstream_cost_nanos`: what its response reports, see `ReportedUsage`. `may_have_used`: the response
+    reports usage, or an earlier request of the call was lost or reported some. A denial without it used nothing.
     """
 
     target: Target

@@ -1,10 +1,8 @@
-"""Why a call did not give a usable answer: a stable public code, and one sentence for people."""
+"""Why a call has no usable response: a stable public code, and one sentence for people."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-UPSTREAM_ERROR_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,7 +10,7 @@ class Failure:
     """`message` never holds a prompt, an answer, a credential or a secret. `retry_after_seconds`: 0 to 900.
 
     `retryable`: another attempt may end differently. `upstream_error`: the first 4 KiB of the upstream's error
-    body, kept for the owner alone (so it stays out of every repr).
+    body, for the owner alone (so it stays out of every repr).
     """
 
     code: str
@@ -23,7 +21,7 @@ class Failure:
     upstream_error: bytes = field(default=b"", repr=False)
 
 
-class CallFailed(Exception):  # noqa: N818 -- carries a Failure up to the one place that turns it into an outcome
+class CallFailed(Exception):  # noqa: N818 -- carries a Failure to `send()`, which turns it into an outcome
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.code)
         self.failure = failure

@@ -1,7 +1,7 @@
-"""The `model` of a JSON object in bytes, found and replaced without reading the object into values.
+"""Find and replace the `model` of a JSON object in bytes, without parsing the object into values.
 
-A caller's item goes upstream byte for byte; only the value of its `model` may be replaced. So the place of that value
-is needed, not a parsed body: numbers, key order and escapes would not survive one.
+A caller's item is sent byte for byte; only the value of its `model` may be replaced. Parsing and writing the body anew
+would change numbers, key order and escapes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from msgspec import UNSET, Raw, UnsetType
 
 Text: TypeAlias = bytes | bytearray | memoryview | Raw
 
-# A key at any depth that is `model` for somebody, and all up to its value: each letter in either case, as it is or
-# escaped. No letter beyond ASCII folds to one of these. The end of another key may look like one (`"a \"model":`).
+# A key at any depth that some parser takes for `model`, and everything up to its value: each letter in either case,
+# plain or escaped. No letter beyond ASCII folds to one of these. The end of another key may look like one
+# (`"a \"model":`).
 _KEY = re.compile(
     rb'"(?:[mM]|\\u00[46][dD])(?:[oO]|\\u00[46][fF])(?:[dD]|\\u00[46]4)(?:[eE]|\\u00[46]5)'
     rb'(?:[lL]|\\u00[46][cC])"[ \t\r\n]*+:[ \t\r\n]*+'
 )
-# Possessive quantifiers: passed over without backtracking.
+# Possessive quantifiers, so that it never backtracks.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 _SPELLINGS = ["".join(letters) for letters in itertools.product(*zip("model", "MODEL", strict=True))]
@@ -31,10 +32,10 @@ _keys = msgspec.json.Decoder(_Keys)
 
 
 def has_one_model(body: Text) -> bool:
-    """Whether an object that has a top-level `model` has no second key that is one without regard to case.
+    """Whether an object with a top-level `model` has no second such key, without regard to case.
 
-    Escapes are read (`"\\u006dodel"` is one). Servers written in Go take the last of such keys, whatever its case.
-    Validate the body first. No step is made for each bracket or member: millions are a caller's to send.
+    Escapes count (`"\\u006dodel"` is such a key). Servers written in Go take the last of such keys, whatever its case.
+    Validate the body first. There is no Python step for each bracket or member, of which a caller may send millions.
     """
     found = _KEY.finditer(body)
     next(found, None)
@@ -51,9 +52,9 @@ def has_one_model(body: Text) -> bool:
 
 
 def replace_model(body: bytes, upstream_name: str) -> bytes:
-    """The body with the value of its top-level `model`, a string, replaced, and every other byte kept.
+    """Replace the value of the body's top-level `model`, a string, and keep every other byte.
 
-    Only for a body that has one: ValueError where none can be found.
+    Raises ValueError when no such member is found.
     """
     value = _STRING.match(body, _start_of_model(body))
     if value is None:
@@ -63,7 +64,7 @@ def replace_model(body: bytes, upstream_name: str) -> bytes:
 
 
 def _start_of_model(body: bytes) -> int:
-    """Of its value. One key alone must be it: then neither the body's depth nor its length matters."""
+    """The offset of its value. If only one key matches, it must be that: then the body need not be parsed."""
     found = list(itertools.islice(_KEY.finditer(body), 2))
     if len(found) == 1:
         return found[0].end()
@@ -73,14 +74,17 @@ def _start_of_model(body: bytes) -> int:
 
 
 def _models(text: Text) -> list[Raw]:
-    """The values of the top-level keys that are one in some case; of the same key the last."""
+    """The values of the top-level keys that are `model` in some case; of equal keys the last."""
     found = _keys.decode(text)
     values = (getattr(found, name) for name in _SPELLINGS)
     return [value for value in values if isinstance(value, Raw)]
 
 
 def _position_of(model: Raw, text: bytearray) -> int:
-    """Where in the text it begins: it is a view of it, so what is written there shows. By halves. Spoils the text."""
+    """The offset of the value in the text, by bisection. Overwrites the text.
+
+    `model` is a view of the text, so a mark written at the right offset shows in it.
+    """
     seen = memoryview(model)
     places = array("Q", (key.end() for key in _KEY.finditer(text)))
     mark = 0

@@ -1,4 +1,4 @@
-"""What an upstream says that a call cost, in US dollars: exact, from the digits as written."""
+"""The cost of a call that the upstream reports, in US dollars: exact, from the digits as written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 MAX_NANOS = 2**63 - 1
-"""What a bigint holds."""
+"""The largest bigint."""
 TICKS_PER_NANO = 10
 _NANO = Decimal("1e-9")
 _WHOLE_NANOS = Context(prec=30, rounding=ROUND_FLOOR)
@@ -14,7 +14,7 @@ _MAX_DOLLARS = 10**10
 
 
 def upstream_cost_nanos(usage: Any) -> int | None:
-    """Nano-dollars, cut after the ninth decimal; None where nothing is said, or nothing that can be an amount.
+    """The reported cost in nano-dollars, cut after the ninth decimal; None when there is none, or no valid amount.
 
     `usage` is decoded with its fractions as Decimal. OpenRouter: `cost`
     (https://openrouter.ai/docs/use-cases/usage-accounting). Perplexity: `cost.total_cost`

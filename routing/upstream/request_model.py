@@ -1,4 +1,4 @@
-"""What a call's body asks for, as far as routing must know it: the model, and that no stream is wanted."""
+"""The members of a call's body that routing has to know: the model, and that `stream` is not set."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from routing.upstream.failures import CallFailed, Failure
 from routing.upstream.json_members import has_one_model
 
 _NULL = Raw(b"null")
-# Of one character in JSON: two escapes, for what is beyond U+FFFF.
+# The longest form of one character in JSON: two escapes, for one beyond U+FFFF.
 _MAX_CHARACTER_BYTES = 12
-# Whatever is longer is too long for a name in characters too, and so is this much of its beginning.
+# A string with more bytes has too many characters for a name, and so has its beginning of this length.
 _MAX_NAME_BYTES = 2 + (MAX_NAME_CHARACTERS + 2) * _MAX_CHARACTER_BYTES
 # Not possessive: before Python 3.11.5, half an escape at the end is then taken as well
 # (https://github.com/python/cpython/issues/106052).
@@ -31,9 +31,9 @@ _FIELDS = msgspec.json.Decoder(_Fields)
 
 
 def requested_model(body: bytes) -> str:
-    """The model that a body names. Raises CallFailed (`invalid_item`) for what no adapter could send.
+    """The model that the body names. Raises CallFailed (`invalid_item`) for a body that no adapter could send.
 
-    Of a name too long for any model, only a beginning that is too long as well.
+    Of a name too long for any model, only the beginning is returned, which is too long as well.
     """
     try:
         return _checked_model(body)
@@ -57,7 +57,7 @@ def _checked_model(body: bytes) -> str:
 
 
 def _equals(value: Raw, text: bytes) -> bool:
-    """Without a copy of a value of any size."""
+    """Compare without copying a large value."""
     return len(value) == len(text) and bytes(value) == text
 
 

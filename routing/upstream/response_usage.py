@@ -1,4 +1,4 @@
-"""Whether an upstream's 2xx body is a usable answer, and what it says of tokens and of its cost."""
+"""Check whether an upstream's 2xx body is a usable response, and read the tokens and the cost that it reports."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from routing.upstream.reported_cost import upstream_cost_nanos
 if TYPE_CHECKING:
     from routing.adapters import Adapter
 
-# Real ones have hundreds. A larger one is not made into values, which may take thirty times as much.
+# Real ones have hundreds of bytes. A larger one is not decoded: its values may take thirty times as much memory.
 MAX_USAGE_BYTES = 65_536
 
 
 class UnusableResponse(Exception):  # noqa: N818 -- an upstream's fault, not ours
-    """The reason is a few words of ours and never part of the body. `used`: what it says of use all the same."""
+    """`reason`: a few words of ours, never part of the body. `usage`: what the response reports all the same."""
 
     def __init__(self, reason: str, *, usage: ReportedUsage = NO_REPORTED_USAGE) -> None:
         super().__init__(reason)
@@ -35,19 +35,19 @@ class _Response(msgspec.Struct):
 
 
 def usage_of_response(body: bytes, adapter: Adapter) -> ReportedUsage:
-    """What a usable answer reports of its use. Raises Unusable.
+    """The usage that a usable response reports. Raises UnusableResponse.
 
-    Usable is a JSON object in UTF-8. It may hold what strict readers refuse but JSON allows: lone surrogates
-    (escaped), NUL, integers of any size. An `error` without the shape's own fields is no answer.
+    Usable is a JSON object in UTF-8. It may hold what strict parsers reject but JSON allows: escaped lone surrogates,
+    NUL, integers of any size. An `error` without the shape's own fields is not a usable response.
     """
-    answer = _parse(body, adapter)
-    if _is_present(answer.error) and not _has_answer_fields(answer, adapter):
-        raise UnusableResponse("an error in place of an answer", usage=_reported_usage(answer, adapter))
-    return _reported_usage(answer, adapter)
+    response = _parse(body, adapter)
+    if _is_present(response.error) and not _has_answer_fields(response, adapter):
+        raise UnusableResponse("an error in place of an answer", usage=_reported_usage(response, adapter))
+    return _reported_usage(response, adapter)
 
 
 def usage_of_error(body: bytes, adapter: Adapter) -> ReportedUsage:
-    """What an error reports to have used all the same; mostly nothing."""
+    """The usage that an error response reports; mostly none."""
     try:
         return _reported_usage(_parse(body, adapter), adapter)
     except UnusableResponse:
@@ -70,9 +70,9 @@ def _parse(body: bytes, adapter: Adapter) -> _Response:
 
 
 @functools.cache
-def _response_decoder(answer_fields: frozenset[str]) -> msgspec.json.Decoder[_Response]:
-    """Of the members that are looked at, and no others: an answer may have millions."""
-    names = {f"field_{number}": name for number, name in enumerate(sorted(answer_fields))}
+def _response_decoder(response_fields: frozenset[str]) -> msgspec.json.Decoder[_Response]:
+    """A decoder for the members that are needed, and no others: a response may have millions."""
+    names = {f"field_{number}": name for number, name in enumerate(sorted(response_fields))}
     fields = [(field, Raw | UnsetType, UNSET) for field in names]
     return msgspec.json.Decoder(msgspec.defstruct("_AnswerOfShape", fields, bases=(_Response,), rename=names))
 
@@ -83,8 +83,8 @@ def _decode(body: bytes, decoder: msgspec.json.Decoder[_Response]) -> _Response:
     except msgspec.ValidationError:
         raise
     except msgspec.DecodeError:
-        # The parser refuses a lone surrogate's escape, which JSON allows: look again with other escapes in the place
-        # of all that begin as one does. No name and no number that is looked at has any.
+        # msgspec rejects the escape of a lone surrogate, which JSON allows. Decode again with a harmless escape in the
+        # place of every one that begins like it; no name and no number that is read here has any.
         return decoder.decode(body.replace(b"\\ud", b"\\uf").replace(b"\\uD", b"\\uF"))
 
 
@@ -92,20 +92,20 @@ def _is_present(part: Raw | UnsetType) -> bool:
     return isinstance(part, Raw) and bytes(memoryview(part)[:4]) != b"null"
 
 
-def _has_answer_fields(answer: _Response, adapter: Adapter) -> bool:
-    """Any of those by which a real answer is known, whatever their value."""
+def _has_answer_fields(response: _Response, adapter: Adapter) -> bool:
+    """Whether it has any of the fields by which a real response is known, whatever their value."""
     return any(
-        getattr(answer, f"field_{number}") is not UNSET for number in range(len(adapter.answer_fields))
+        getattr(response, f"field_{number}") is not UNSET for number in range(len(adapter.answer_fields))
     )
 
 
-def _reported_usage(answer: _Response, adapter: Adapter) -> ReportedUsage:
-    if not isinstance(answer.usage, Raw):
+def _reported_usage(response: _Response, adapter: Adapter) -> ReportedUsage:
+    if not isinstance(response.usage, Raw):
         return NO_REPORTED_USAGE
-    if len(answer.usage) > MAX_USAGE_BYTES:
+    if len(response.usage) > MAX_USAGE_BYTES:
         return ReportedUsage(is_reported=True)
     try:
-        usage: Any = _USAGE.decode(answer.usage)
+        usage: Any = _USAGE.decode(response.usage)
     except (msgspec.MsgspecError, RecursionError):
         return ReportedUsage(is_reported=True)
     cost = upstream_cost_nanos(usage)
@@ -113,7 +113,7 @@ def _reported_usage(answer: _Response, adapter: Adapter) -> ReportedUsage:
 
 
 def _exact_decimal(written: str) -> Decimal | None:
-    """None for an exponent that no Decimal has."""
+    """Parse a number without rounding; None for an exponent that no Decimal has."""
     try:
         return Decimal(written)
     except InvalidOperation:

@@ -1,4 +1,8 @@
-"""One call, from a model's name to an answered HTTP request. Nobody else calls an upstream."""
+"""Make one call, from the model's name to the upstream's response. No other module calls an upstream.
+
+The way of a call: resolve the model, `precheck`, admission at the gate, then for each binding and host key build → post
+→ parse.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +22,12 @@ from routing.gate.denials import AdmissionDenied
 from routing.resolution.model_names import printable_name
 from routing.resolution.resolve import resolve_model
 from routing.secrets.redact import redact_secrets
-from routing.transport.connection_attempt import ConnectionAttempt
-from routing.transport.http_request import Interrupted, NotConnected, UpstreamRequest, UpstreamResponse, post
+from routing.transport.connection_attempt import ConnectionAttempt, Interrupted
+from routing.transport.http_request import NotConnected, UpstreamRequest, post
+from routing.transport.response_body import MAX_ERROR_BYTES
 from routing.upstream.call import NO_REPORTED_USAGE, Outcome, Target
-from routing.upstream.failures import UPSTREAM_ERROR_BYTES, CallFailed, Failure
-from routing.upstream.headers import build_headers
+from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.headers import FIXED_HEADERS, build_headers
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_error, usage_of_response
 
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from routing.resolution.route import Route, RouteBinding, UsableKey
+    from routing.transport.response_body import UpstreamResponse
     from routing.upstream.call import Call, HostKeyRejection, Postponement
 
 MAX_REQUESTS = 3
@@ -37,8 +43,11 @@ REDIAL_PAUSES_SECONDS = (0.1, 0.2)
 CONCURRENCY_WAIT_SECONDS = 0.1
 CONCURRENCY_POLL_INTERVAL_SECONDS = 0.015
 
+# Statuses that may be about the host key alone, besides 5xx. 402: its account has no credit.
 _NEXT_KEY_STATUSES = frozenset({401, 402, 403, 429})
+# Time-out, conflict, too many requests: the same request may succeed later.
 _RETRYABLE_BELOW_500 = frozenset({408, 409, 429})
+_FIXED_HEADERS = tuple(FIXED_HEADERS.items())
 _HEADER_VALUE = re.compile(r"[\t\x20-\x7e]*")
 
 
@@ -47,16 +56,16 @@ def _no_precheck() -> None:
 
 
 def send(call: Call, *, precheck: Callable[[], Failure | None] = _no_precheck) -> Outcome:
-    """Never raises for what a caller wrote, an upstream did or another thread cut.
+    """Make the call and return its outcome; whatever the caller wrote or the upstream did becomes a failure in it.
 
-    `refusal` is asked once it is known where the call would go: what it gives ends the call.
-    A database error is raised, and only while nothing has been sent: asking again later is safe.
+    `precheck` is called once it is known where the call would go; a failure that it returns ends the call.
+    Raises a database error, but only while nothing has been sent: calling again later is safe.
     """
     run = _CallRun(call, precheck)
     try:
         body = run.run()
-    except AdmissionDenied as refused:
-        return run.outcome(failure=refused.failure, postponement=refused.postponement)
+    except AdmissionDenied as denied:
+        return run.outcome(failure=denied.failure, postponement=denied.postponement)
     except CallFailed as failed:
         return run.outcome(failure=failed.failure)
     except Interrupted as interrupted:
@@ -65,9 +74,9 @@ def send(call: Call, *, precheck: Callable[[], Failure | None] = _no_precheck) -
 
 
 class _CallRun:
-    """What is known of a call while it runs. `requests`: how many may have reached an upstream.
+    """One run of a call. `requests`: how many may have reached an upstream.
 
-    `owing`: one of them was lost, or refused with a word of use, before another key was asked.
+    `earlier_may_have_used`: one of them was lost, or failed and reported usage, before another key was tried.
     """
 
     def __init__(self, call: Call, precheck: Callable[[], Failure | None]) -> None:
@@ -93,6 +102,7 @@ class _CallRun:
         failure = found.failure or self.precheck()
         if failure is not None:
             raise CallFailed(failure)
+        # Other threads of the process use this thread's database connection while the upstream responds.
         release_connection()
         self.deadline = self.call.abort_handle.deadline = time.monotonic() + self.call.timeout_seconds
         self.admission = Admission(rules=route.rules, deadline=self.deadline)
@@ -103,53 +113,55 @@ class _CallRun:
             self.host_key_rejected = self.admission.host_key_rejected
 
     def _try_bindings(self, route: Route, model: str) -> bytes:
-        """The next binding only where no connection could be made: a key's trouble stays with its host."""
+        """Try the bindings in order; only a failed connect leads to the next one, other failures end the call."""
         unreachable = ""
-        for choice in route.bindings:
-            key = self._admit(choice)
+        for binding in route.bindings:
+            key = self._admit(binding)
             if key is None:
                 continue
             try:
-                return self._try_keys(choice, key, model)
+                return self._try_keys(binding, key, model)
             except NotConnected as error:
                 unreachable = str(error)
         raise CallFailed(
             Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
         )
 
-    def _admit(self, choice: RouteBinding) -> UsableKey | None:
-        """A call that has only to wait for another one's end waits a moment: coming back would take longer."""
-        give_up_at = time.monotonic() + CONCURRENCY_WAIT_SECONDS
+    def _admit(self, binding: RouteBinding) -> UsableKey | None:
+        """Acquire a key. Poll for a moment when only `concurrency` denies it: a retry of the item would take longer."""
+        stop_at = time.monotonic() + CONCURRENCY_WAIT_SECONDS
         while True:
             try:
-                return self.admission.acquire(choice)
-            except AdmissionDenied as refused:
-                if not refused.postponement.concurrency_limit or time.monotonic() >= give_up_at:
+                return self.admission.acquire(binding)
+            except AdmissionDenied as denied:
+                if not denied.postponement.concurrency_limit or time.monotonic() >= stop_at:
                     raise
             self.call.abort_handle.wait(CONCURRENCY_POLL_INTERVAL_SECONDS)
             if self.call.abort_handle.abort_reason is not None:
                 raise Interrupted(self.call.abort_handle.abort_reason)
 
-    def _try_keys(self, choice: RouteBinding, first: UsableKey, model: str) -> bytes:
-        adapter = ADAPTERS[choice.adapter]
-        body = adapter.body(self.call.body, model=model, upstream_name=choice.upstream_name)
+    def _try_keys(self, binding: RouteBinding, first: UsableKey, model: str) -> bytes:
+        """Send the request with one key after another, 3 at most, and return the body of a usable response."""
+        adapter = ADAPTERS[binding.adapter]
+        body = adapter.body(self.call.body, model=model, upstream_name=binding.upstream_name)
         key = first
         while True:
-            self.target = replace(self.target, host=choice.host, host_key=key.name, prices=choice.prices)
-            reply = self._post_with_redial(_build_request(self.call, choice, key=key, body=body))
-            self.admission.signal = breaker_signal(reply)
-            failure = self._check_response(reply, adapter)
+            self.target = replace(self.target, host=binding.host, host_key=key.name, prices=binding.prices)
+            response = self._post_with_redial(_build_request(self.call, binding, key=key, body=body))
+            self.admission.signal = breaker_signal(response)
+            failure = self._check_response(response, adapter)
             if failure is None:
-                return reply.body
-            goes_on = _may_try_next_key(reply) and self.requests < MAX_REQUESTS
-            following = self.admission.next_key() if goes_on else None
-            if following is None:
-                said = redact_secrets(failure.upstream_error, (key.secret, *choice.host_call.secrets))
-                raise CallFailed(replace(failure, upstream_error=said))
-            key = following
+                return response.body
+            may_go_on = _may_try_next_key(response) and self.requests < MAX_REQUESTS
+            next_key = self.admission.next_key() if may_go_on else None
+            if next_key is None:
+                # An upstream that rejects a key may quote it.
+                error_body = redact_secrets(failure.upstream_error, (key.secret, *binding.host_call.secrets))
+                raise CallFailed(replace(failure, upstream_error=error_body))
+            key = next_key
 
     def _post_with_redial(self, request: UpstreamRequest) -> UpstreamResponse:
-        """A connection that cannot be made is no request yet, so it is tried again with the same key."""
+        """Post the request; redial with the same key when no connection could be made, since nothing was sent."""
         for pause in REDIAL_PAUSES_SECONDS:
             try:
                 return self._post(request)
@@ -158,44 +170,44 @@ class _CallRun:
         return self._post(request)
 
     def _post(self, request: UpstreamRequest) -> UpstreamResponse:
-        trip = ConnectionAttempt(
+        attempt = ConnectionAttempt(
             abort_handle=self.call.abort_handle, deadline=self.deadline, owner=self.call.caller.owner
         )
-        began = time.monotonic()
+        started = time.monotonic()
         try:
-            reply = post(
+            response = post(
                 request,
-                attempt=trip,
+                attempt=attempt,
                 max_bytes=settings.RELAY_MAX_RESPONSE_BYTES,
                 trust_env_proxies=settings.RELAY_TRUST_ENV_PROXIES,
             )
         finally:
-            self.upstream_seconds += time.monotonic() - began
-            self.requests += trip.is_sent
-            if trip.is_sent:
-                # What an earlier key's refusal said is no word of this request's.
-                self.earlier_may_have_used, self.usage = (
-                    self.earlier_may_have_used or self.usage.is_reported,
-                    NO_REPORTED_USAGE,
-                )
-            self.admission.sent = self.admission.sent or trip.is_sent
+            self.upstream_seconds += time.monotonic() - started
+            self.requests += attempt.is_sent
+            if attempt.is_sent:
+                # `usage` is still that of an earlier key's failed response.
+                self.earlier_may_have_used = self.earlier_may_have_used or self.usage.is_reported
+                self.usage = NO_REPORTED_USAGE
+            self.admission.sent = self.admission.sent or attempt.is_sent
         failpoint("after_send")
-        self.earlier_may_have_used = self.earlier_may_have_used or (reply.connection_lost and trip.is_sent)
-        self.status = reply.status
-        return reply
+        self.earlier_may_have_used = self.earlier_may_have_used or (
+            response.connection_lost and attempt.is_sent
+        )
+        self.status = response.status
+        return response
 
-    def _check_response(self, reply: UpstreamResponse, adapter: Adapter) -> Failure | None:
-        """None for a usable answer. Notes what was used, which failed calls may have as well."""
-        if reply.status and not 200 <= reply.status < 300:
-            self.usage = usage_of_error(reply.body, adapter)
-            return _status_failure(reply)
-        if reply.read_error:
-            return _unreadable_response(reply, reply.read_error)
+    def _check_response(self, response: UpstreamResponse, adapter: Adapter) -> Failure | None:
+        """Return None for a usable response. Records the reported usage, which failed calls may have as well."""
+        if response.status and not 200 <= response.status < 300:
+            self.usage = usage_of_error(response.body, adapter)
+            return _status_failure(response)
+        if response.read_error:
+            return _unreadable_response(response, response.read_error)
         try:
-            self.usage = usage_of_response(reply.body, adapter)
+            self.usage = usage_of_response(response.body, adapter)
         except UnusableResponse as unusable:
             self.usage = unusable.usage
-            return _unreadable_response(reply, unusable.reason)
+            return _unreadable_response(response, unusable.reason)
         return None
 
     def outcome(
@@ -217,14 +229,15 @@ class _CallRun:
         )
 
 
-def _build_request(call: Call, choice: RouteBinding, *, key: UsableKey, body: bytes) -> UpstreamRequest:
+def _build_request(call: Call, binding: RouteBinding, *, key: UsableKey, body: bytes) -> UpstreamRequest:
     return UpstreamRequest(
-        url=choice.host_call.url,
-        headers=build_headers(
-            ADAPTERS[choice.adapter],
-            host_headers=choice.host_call.headers,
+        url=binding.host_call.url,
+        headers=_FIXED_HEADERS
+        + build_headers(
+            ADAPTERS[binding.adapter],
+            host_headers=binding.host_call.headers,
             forwarded=call.headers,
-            auth=choice.host_call.auth,
+            auth=binding.host_call.auth,
             secret=key.secret,
         ),
         body=body,
@@ -232,29 +245,29 @@ def _build_request(call: Call, choice: RouteBinding, *, key: UsableKey, body: by
     )
 
 
-def _may_try_next_key(reply: UpstreamResponse) -> bool:
-    return reply.connection_lost or reply.status in _NEXT_KEY_STATUSES or reply.status >= 500
+def _may_try_next_key(response: UpstreamResponse) -> bool:
+    return response.connection_lost or response.status in _NEXT_KEY_STATUSES or response.status >= 500
 
 
-def _status_failure(reply: UpstreamResponse) -> Failure:
-    retryable = reply.status >= 500 or reply.status in _RETRYABLE_BELOW_500
+def _status_failure(response: UpstreamResponse) -> Failure:
+    retryable = response.status >= 500 or response.status in _RETRYABLE_BELOW_500
     return Failure(
         code="upstream_status",
-        message=f"batch item: upstream status {reply.status}",
+        message=f"batch item: upstream status {response.status}",
         retryable=retryable,
-        retry_after_seconds=reply.retry_after_seconds if retryable else None,
-        upstream_status=reply.status,
-        upstream_error=reply.body,
+        retry_after_seconds=response.retry_after_seconds if retryable else None,
+        upstream_status=response.status,
+        upstream_error=response.body,
     )
 
 
-def _unreadable_response(reply: UpstreamResponse, reason: str) -> Failure:
+def _unreadable_response(response: UpstreamResponse, reason: str) -> Failure:
     return Failure(
         code="upstream_unreadable",
         message=f"the upstream response cannot be used: {reason}",
         retryable=True,
-        upstream_status=reply.status or None,
-        upstream_error=reply.body[:UPSTREAM_ERROR_BYTES],
+        upstream_status=response.status or None,
+        upstream_error=response.body[:MAX_ERROR_BYTES],
     )
 
 

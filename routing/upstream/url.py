@@ -22,7 +22,7 @@ _BROKEN_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 
 
 def validate_base_url(text: str) -> str:
-    """Without the slashes at its end. Raises ValueError with the form expected."""
+    """Validate a base URL and return it without trailing slashes. Raises ValueError with the form expected."""
     parts = _split(text)
     if len(text) > MAX_BASE_URL_CHARACTERS or not re.fullmatch(r"[\x21-\x7e]+", text):
         raise ValueError("expected a URL of at most 500 ASCII characters without blanks")
@@ -37,20 +37,20 @@ def validate_base_url(text: str) -> str:
 
 
 def call_url(adapter: Adapter, *, base_url: str, upstream_name: str, query: Mapping[str, str]) -> str:
-    """As it goes over the wire. Raises ValueError for what must not be sent."""
+    """The URL of a call as it is sent. Raises ValueError for one that must not be sent."""
     url = _fill_model(adapter.path(validate_base_url(base_url)), upstream_name)
     return f"{url}?{urlencode(query, quote_via=quote, safe='')}" if query else url
 
 
 def check_upstream_name(base_url: str, *, upstream_name: str) -> None:
-    """Raises ValueError when calls for this name below this base URL must not be sent."""
+    """Raise ValueError when calls for this name below this base URL must not be sent."""
     _fill_model(validate_base_url(base_url), upstream_name)
 
 
 def _fill_model(url: str, upstream_name: str) -> str:
-    """With the upstream's name, percent-encoded whole, where the URL says {model}.
+    """Put the upstream's name, percent-encoded whole, in the place of {model}.
 
-    A name that would be a step up or down the path is refused: servers and proxies take such steps.
+    A name that would be a dot segment is rejected: servers and proxies resolve those.
     """
     if MODEL_PLACEHOLDER in url and upstream_name in _DOT_SEGMENTS:
         raise ValueError("the upstream's name of the model is . or .., which cannot stand for {model}")
@@ -75,6 +75,6 @@ def _check_path(parts: SplitResult) -> None:
         raise ValueError("expected no braces in the path but those of {model}")
     if _BROKEN_ESCAPE.search(parts.path):
         raise ValueError("expected two hexadecimal digits behind each % in the path")
-    # Libraries and servers take percent-encoded dots for the same.
+    # Libraries and servers resolve percent-encoded dots as well.
     if any(unquote(segment) in _DOT_SEGMENTS for segment in parts.path.split("/")):
         raise ValueError("expected a path without the segments . and ..")

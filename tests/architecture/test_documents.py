@@ -84,13 +84,15 @@ def error_codes() -> set[str]:
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, `Failure("…"`, `_failed(…, "…"`, a class's `code = "…"`, `…_CODE = "…"`, states that are codes."""
+    """`code="…"`, `Failure("…"`, `_failed_resolution(…, "…"`, `_call_failed("…"`, a class's `code = "…"`,
+    `…_CODE = "…"`, and states that are codes.
+    """
     for call in calls(path):
         function = ast.unparse(call.func)
         yield from (constant(word.value) for word in call.keywords if word.arg == "code")
         if function == "Failure" and call.args:
             yield constant(call.args[0])
-        elif function == "_failed":
+        elif function in ("_failed_resolution", "_call_failed"):
             yield from [word for word in map(constant, call.args) if CODE.fullmatch(word)][:1]
         elif function == "close_waiting":
             yield ast.unparse(call.args[1]).removeprefix("ItemState.").lower()
@@ -100,12 +102,12 @@ def codes_of(path: Path) -> Iterator[str]:
 
 
 def credential_codes() -> set[str]:
-    """`credential_…` with each fault that a key's state can have."""
+    """`credential_…` with each reason for which a key is invalid."""
     tree = ast.parse((ROOT / "routing" / "credentials" / "validity.py").read_text())
-    fault = next(
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "fault"
+    method = next(
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "invalid_reason"
     )
-    returns = [part for node in ast.walk(fault) if isinstance(node, ast.Return) for part in ast.walk(node)]
+    returns = [part for node in ast.walk(method) if isinstance(node, ast.Return) for part in ast.walk(node)]
     return {f"credential_{word}" for word in map(constant, returns) if word}
 
 

@@ -1,5 +1,5 @@
-"""The admin's pages for usage; importing this registers them."""
+"""Admin pages for usage events. Importing this package registers them."""
 
-from usage.admin import events
+from usage.admin import usage_event
 
-__all__ = ["events"]
+__all__ = ["usage_event"]

@@ -1,4 +1,4 @@
-"""Bars over time as plain SVG: no script, no library."""
+"""Bar charts over time as SVG, drawn by the template without script or library."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ _GAP = 0.15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """In the drawing's own units, from the left and from the top. `low`: the part of it that is marked."""
+    """Coordinates and sizes in SVG units, from the top left. `marked_y`, `marked_height`: its highlighted part."""
 
     x: str
     y: str
     width: str
     height: str
-    low_y: str
-    low_height: str
-    words: str
+    marked_y: str
+    marked_height: str
+    label: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     title: str
-    most: str
+    max_value: str
     start: datetime
     end: datetime
     bars: tuple[Bar, ...]
@@ -39,7 +39,7 @@ class Chart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSpan:
-    """The time drawn: from `start` to `end`, in steps."""
+    """The period on the x axis, from `start` to `end`; a bar covers one `step`."""
 
     start: datetime
     end: datetime
@@ -55,40 +55,45 @@ def build_chart(
     format_value: Callable[[int], str],
     highlighted: Callable[[dict[str, Any]], int] = lambda _: 0,
 ) -> Chart:
-    """`points`: with the `bucket` of time that each stands for, and none where nothing happened."""
-    most = max((value(point) for point in points), default=0)
+    """`points`: one for each step with events; its `bucket` is the step's start. `highlighted`: the marked share."""
+    max_value = max((value(point) for point in points), default=0)
     return Chart(
         title=title,
-        most=format_value(most),
+        max_value=format_value(max_value),
         start=span.start,
         end=span.end,
         bars=tuple(
-            _bar(point, span=span, share=_share(value(point), most), low=_share(highlighted(point), most))
+            _build_bar(
+                point,
+                span=span,
+                share=_share(value(point), max_value),
+                marked=_share(highlighted(point), max_value),
+            )
             for point in points
         ),
     )
 
 
-def _share(value: int, most: int) -> float:
-    return value / most if most else 0.0
+def _share(value: int, max_value: int) -> float:
+    return value / max_value if max_value else 0.0
 
 
-def _bar(point: dict[str, Any], *, span: TimeSpan, share: float, low: float) -> Bar:
+def _build_bar(point: dict[str, Any], *, span: TimeSpan, share: float, marked: float) -> Bar:
     at: datetime = point["bucket"]
     slot = WIDTH * (span.step / (span.end - span.start))
     left = WIDTH * ((at - span.start) / (span.end - span.start))
-    # The first interval began before the time that is asked for.
+    # The first step may begin before the period does.
     x, right = max(left + slot * _GAP / 2, 0.0), min(left + slot * (1 - _GAP / 2), float(WIDTH))
     return Bar(
-        x=_number(x),
-        y=_number(HEIGHT * (1 - share)),
-        width=_number(max(right - x, 0.5)),
-        height=_number(HEIGHT * share),
-        low_y=_number(HEIGHT * (1 - low)),
-        low_height=_number(HEIGHT * low),
-        words=f"{at:%Y-%m-%d %H:%M}",
+        x=_format_number(x),
+        y=_format_number(HEIGHT * (1 - share)),
+        width=_format_number(max(right - x, 0.5)),
+        height=_format_number(HEIGHT * share),
+        marked_y=_format_number(HEIGHT * (1 - marked)),
+        marked_height=_format_number(HEIGHT * marked),
+        label=f"{at:%Y-%m-%d %H:%M}",
     )
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.2f}"

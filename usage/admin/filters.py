@@ -1,4 +1,4 @@
-"""Narrowing the list of events, always to a stretch of time first: that is what its index is for."""
+"""The filters of the list of usage events. There is always a time filter, since only the index on time is fast."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How far back the list goes, and in which steps its charts do (an interval of the series)."""
+    """How far back the list goes. `interval`: the step of its charts, a name in `usage.queries.INTERVALS`."""
 
     name: str
-    words: str
+    label: str
     length: timedelta
     interval: str
 
@@ -52,18 +52,18 @@ class SinceFilter(SimpleListFilter):
     parameter_name = "since"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(window.name, window.words) for window in WINDOWS.values()]
+        return [(window.name, window.label) for window in WINDOWS.values()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         return queryset.filter(at__gte=timezone.now() - selected_window(request).length)
 
     def choices(self, changelist: ChangeList) -> Iterator[Any]:
         """Without Django's `All`."""
-        for name, words in self.lookup_choices:
+        for name, label in self.lookup_choices:
             yield {
                 "selected": (self.value() or DEFAULT_WINDOW) == name,
                 "query_string": changelist.get_query_string({self.parameter_name: name}),
-                "display": words,
+                "display": label,
             }
 
 
@@ -87,7 +87,7 @@ class StatusFilter(ChoiceFilter):
 
 
 def exact_filter(column: str, title: str, hint: str = "exact name") -> type[TextFilter]:
-    """A filter of a column's exact text."""
+    """A filter class that compares the column with an exact text."""
     return type(
         f"{column.title()}Filter",
         (TextFilter,),

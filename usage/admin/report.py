@@ -1,4 +1,4 @@
-"""What the events chosen add up to, as figures and as charts over time: one query for all of it."""
+"""The totals of the filtered events, as figures and as charts over time, from one query."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from usage.admin.filters import Window
     from usage.models import UsageEventQuerySet
 
-_READ = ("sum_input", "sum_cache_read", "sum_cache_write")
+_INPUT_SUMS = ("sum_input", "sum_cache_read", "sum_cache_write")
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """`figures`: what it is -> how much, in words."""
+    """`figures`: label -> formatted value."""
 
     window: Window
     figures: dict[str, str]
@@ -29,7 +29,7 @@ class Report:
 
 
 def build_report(events: UsageEventQuerySet, window: Window) -> Report:
-    """Of events that have been narrowed to the window already."""
+    """`events` must be filtered by the window already."""
     points = events.totals_by_interval((), interval=window.interval, limit=MAX_POINTS, durations=False)
     return Report(window=window, figures=_figures(points), charts=_charts(points, window))
 
@@ -41,7 +41,7 @@ def _figures(points: list[dict[str, Any]]) -> dict[str, str]:
     return {
         "Requests": f"{total('requests'):,}",
         "Errors": f"{total('errors'):,}",
-        "Tokens in": f"{total(*_READ):,}",
+        "Tokens in": f"{total(*_INPUT_SUMS):,}",
         "Tokens out": f"{total('sum_output'):,}",
         "Cost": f"{format_amount(total('cost'))} {settings.RELAY_CURRENCY}",
         "Unpriced": f"{total('unpriced'):,}",
@@ -58,7 +58,7 @@ def _charts(points: list[dict[str, Any]], window: Window) -> tuple[Chart, ...]:
             span=span,
             value=lambda point: int(point["requests"]),
             highlighted=lambda point: int(point["errors"]),
-            format_value=lambda most: f"{most:,}",
+            format_value=lambda count: f"{count:,}",
         ),
         build_chart(
             f"Cost in {settings.RELAY_CURRENCY}",

@@ -72,13 +72,13 @@ def _close_truncated(text: str) -> Iterator[str]:
     """What a cut text may have been at least: with the value that the cut is in, and without it."""
     end, closing, within = 0, "", ""
     for found in _TOKEN.finditer(text):
-        token = found[0]
-        if token in ("]", "}"):
+        mark = found[0]
+        if mark in ("]", "}"):
             within = within[1:]
-        elif token in ("[", "{"):
-            within = ("]" if token == "[" else "}") + within
+        elif mark in ("[", "{"):
+            within = ("]" if mark == "[" else "}") + within
             end, closing = found.end(), within
-        elif token == ",":
+        elif mark == ",":
             end, closing = found.start(), within
         elif not found[1] and len(text) - found.end() <= _MAX_PARTIAL_ESCAPE:
             yield f'{text[: found.end()]}"{within}'

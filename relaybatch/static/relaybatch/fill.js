@@ -1,11 +1,11 @@
-// What takes longer than its page is fetched after it. Without scripts the link in its place leads there.
+// Fetches the slow parts of a page after the page itself. Without scripts, the link in their place opens them.
 "use strict";
-for (const place of document.querySelectorAll("[data-fill]")) {
-    fetch(place.dataset.fill, { headers: { "X-Requested-With": "fetch" } })
-        .then((answer) => (answer.ok && !answer.redirected ? answer.text() : Promise.reject(answer.status)))
+for (const element of document.querySelectorAll("[data-fill]")) {
+    fetch(element.dataset.fill, { headers: { "X-Requested-With": "fetch" } })
+        .then((response) => (response.ok && !response.redirected ? response.text() : Promise.reject(response.status)))
         .then((html) => {
-            place.innerHTML = html;
-            place.dataset.filled = "yes";
+            element.innerHTML = html;
+            element.dataset.filled = "yes";
         })
-        .catch(() => {}); // the link stays
+        .catch(() => {}); // keep the link
 }

@@ -1,9 +1,11 @@
--- A call sets out: all rules of its policy and one key, or nothing.
---   {'admitted', index, is probe, now} | {'limit', milliseconds, calls at once} | {'closed', milliseconds, why}
-local wait, at_once = wait_for(plan.rules)
-if wait > 0 then return {'limit', wait, at_once} end
-local index, second, why = choose({})
-if not index then return {'closed', second, why} end
-reserve(plan.rules)
-take(index, second)
-return {'admitted', index, second and 1 or 0, now}
+-- Admit a call: reserve all rules of its policy and take one key, or change nothing.
+--   {'admitted', index, is_probe, now}
+--   {'limit', wait_ms, concurrency_limit}   the policy's rate limit is reached
+--   {'no_key', wait_ms, reason}             no key may be used; `reason` as of `choose_key`
+local wait, concurrency_limit = wait_for_rules(plan.rules)
+if wait > 0 then return {'limit', wait, concurrency_limit} end
+local index, is_probe_or_wait, reason = choose_key({})
+if not index then return {'no_key', is_probe_or_wait, reason} end
+reserve_rules(plan.rules)
+take_key(index, is_probe_or_wait)
+return {'admitted', index, is_probe_or_wait and 1 or 0, now}

@@ -1,7 +1,8 @@
--- What every script begins with: the plan (the same for all calls of a binding), this call, the clock, who calls.
--- `call.now` is 0 for the clock of this Redis, the only one that all workers share; tests name a time.
+-- Shared prelude of every script: the plan (ARGV[1], the same for all calls of a binding), this call (ARGV[2]), the
+-- clock, and the liveness of the process that calls.
+-- `call.now` is 0 for the clock of this Redis, the only one that all workers share; tests set a time.
 local PREFIX = 'rb:gate:'
-local DAY = 86400000
+local DAY_MS = 86400000
 
 local plan = cjson.decode(ARGV[1])
 local call = cjson.decode(ARGV[2])
@@ -13,16 +14,16 @@ local function clock()
 end
 
 local now = clock()
-local me = call.holder .. ':' .. call.id
+local this_call = call.holder .. ':' .. call.id
 
--- Lua writes large numbers as 1.7e+12 when it makes text of them.
-local function whole(number) return string.format('%.0f', number) end
+-- Lua would write a large number as 1.7e+12.
+local function integer(number) return string.format('%.0f', number) end
 
-local function presence(holder) return PREFIX .. 'present:' .. holder end
+local function liveness_key(holder) return PREFIX .. 'liveness:' .. holder end
 
--- A process that holds something here says so by a key that it renews; without the key it is dead.
-local function say_present() redis.call('SET', presence(call.holder), 1, 'PX', whole(call.lost)) end
+-- A process that holds a place or a probe is alive as long as its liveness key exists; it has to renew the key.
+local function renew_liveness() redis.call('SET', liveness_key(call.holder), 1, 'PX', integer(call.lost_ms)) end
 
-local function is_present(holder) return redis.call('EXISTS', presence(holder)) == 1 end
+local function is_alive(holder) return redis.call('EXISTS', liveness_key(holder)) == 1 end
 
 local function holder_of(member) return string.match(member, '^[^:]+') end

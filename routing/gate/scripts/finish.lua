@@ -1,6 +1,6 @@
--- A call leaves its key and, when it ends, its policy's limits.
---   {'none', milliseconds, others, opened}, as of `move`
-local opened = call.left and leave(call.left, call.charges) or 0
-if call.ends then release(plan.rules, call.sent, call.at, call.charges) end
-local wait, others = outlook()
-return {'none', wait, others, opened}
+-- Release a call's key and, when the call ends, its policy's limits.
+--   {'released', wait_ms, has_other_keys, opened_ms}   as of `move`
+local opened_ms = call.released and release_key(call.released, call.charges) or 0
+if call.ends then release_rules(plan.rules, call.sent, call.admitted_at, call.charges) end
+local wait, has_other_keys = other_keys()
+return {'released', wait, has_other_keys, opened_ms}

@@ -1,25 +1,25 @@
--- Choosing among the plan's keys, and leaving one.
+-- Choosing among the plan's keys, taking one and releasing it.
 
 local pickers = {}
 
--- The plan's order.
+-- In the plan's order.
 pickers['prioritized'] = {
   order = function(indexes) return indexes end,
-  note = function() end,
+  note_use = function() end,
 }
 
--- Beginning behind the key that had the last turn.
+-- In the plan's order, beginning after the key that was used last.
 pickers['round-robin'] = {
   order = function(indexes)
     local last = redis.call('GET', plan.turn)
-    local turned, after = {}, 0
+    local rotated, after = {}, 0
     for index, key in ipairs(plan.keys) do
       if key.id == last then after = index end
     end
-    for offset = 1, #indexes do turned[offset] = (after + offset - 1) % #indexes + 1 end
-    return turned
+    for offset = 1, #indexes do rotated[offset] = (after + offset - 1) % #indexes + 1 end
+    return rotated
   end,
-  note = function(key) redis.call('SET', plan.turn, key.id, 'PX', DAY) end,
+  note_use = function(key) redis.call('SET', plan.turn, key.id, 'PX', DAY_MS) end,
 }
 
 -- By a number that rises with each use; keys that were never used come first, in the plan's order.
@@ -35,17 +35,17 @@ pickers['least-recently-used'] = {
     end)
     return indexes
   end,
-  note = function(key)
+  note_use = function(key)
     redis.call('HSET', plan.turn, key.id, redis.call('HINCRBY', plan.turn, 'uses', 1))
-    redis.call('PEXPIRE', plan.turn, DAY)
+    redis.call('PEXPIRE', plan.turn, DAY_MS)
   end,
 }
 
 local picker = pickers[#plan.keys > 1 and plan.selection or 'prioritized']
 
--- The key's index and whether this call is its probe; or nil, the milliseconds until a key may be free, and why:
--- `refused` only when all were refused with 401.
-local function choose(tried)
+-- Returns the index of a usable key and whether this call is its probe; or nil, the milliseconds until a key may be
+-- usable, and the reason: `error` (an open breaker), `limit`, or `unauthorized` when every key was rejected with 401.
+local function choose_key(tried)
   local skip, indexes = {}, {}
   for _, index in ipairs(tried) do skip[index] = true end
   for index in ipairs(plan.keys) do indexes[index] = index end
@@ -53,45 +53,46 @@ local function choose(tried)
   for _, index in ipairs(picker.order(indexes)) do
     if not skip[index] then
       local key = plan.keys[index]
-      local wait, why = shut(key)
+      local wait, reason = wait_for_breaker(key)
       if not wait then
-        local is_probe = why
-        wait, why = wait_for(key.rules), 'limit'
+        local is_probe = reason
+        wait, reason = wait_for_rules(key.rules), 'limit'
         if wait == 0 then return index, is_probe end
       end
-      if why == 'busy' then why = 'trouble' end
-      soonest[why] = math.min(soonest[why] or wait, wait)
+      if reason == 'throttled' then reason = 'error' end
+      soonest[reason] = math.min(soonest[reason] or wait, wait)
     end
   end
-  local why = soonest.trouble and 'trouble' or soonest.limit and 'limit' or 'refused'
-  return nil, math.min(soonest.trouble or soonest.limit or soonest.refused or 0, soonest.limit or math.huge), why
+  local reason = soonest.error and 'error' or soonest.limit and 'limit' or 'unauthorized'
+  local wait = math.min(soonest.error or soonest.limit or soonest.unauthorized or 0, soonest.limit or math.huge)
+  return nil, wait, reason
 end
 
-local function take(index, is_probe)
+local function take_key(index, is_probe)
   local key = plan.keys[index]
-  picker.note(key)
-  reserve(key.rules)
+  picker.note_use(key)
+  reserve_rules(key.rules)
   if is_probe then begin_probe(key) end
 end
 
--- `left`: the key's index, what came of it, whether a request went out with it, and since when it was held.
--- For how many milliseconds its breaker opened; 0: it did not.
-local function leave(left, charges)
-  local key = plan.keys[left.index]
-  release(key.rules, left.sent, left.at, charges)
-  return record(key, left.verdict)
+-- `released`: the key's index, the signal of its response, whether a request was sent with it, and since when it was
+-- held. Returns for how many milliseconds its breaker opened; 0: it did not.
+local function release_key(released, charges)
+  local key = plan.keys[released.index]
+  release_rules(key.rules, released.sent, released.acquired_at, charges)
+  return record_signal(key, released.signal)
 end
 
--- For a call that ends refused, by the keys with the indexes `call.refused`: milliseconds until a key may be usable,
--- and 1 when there is one that refused neither this call nor, with 401, another one.
-local function outlook()
-  if not call.refused then return 0, 0 end
-  local refused, others = {}, 0
-  for _, index in ipairs(call.refused) do refused[index] = true end
+-- For a call that ends because the upstream rejected its keys, those with the indexes `call.rejected`: the milliseconds
+-- until a key may be usable, and 1 when a key is left that rejected neither this call nor, with 401, another one.
+local function other_keys()
+  if not call.rejected then return 0, 0 end
+  local rejected, has_other_keys = {}, 0
+  for _, index in ipairs(call.rejected) do rejected[index] = true end
   for index, key in ipairs(plan.keys) do
-    local _, why = shut(key)
-    if not refused[index] and why ~= 'refused' then others = 1 end
+    local _, reason = wait_for_breaker(key)
+    if not rejected[index] and reason ~= 'unauthorized' then has_other_keys = 1 end
   end
-  local index, wait = choose({})
-  return index and 0 or wait, others
+  local index, wait = choose_key({})
+  return index and 0 or wait, has_other_keys
 end

@@ -1,11 +1,12 @@
--- A call that was admitted leaves a key (unless it left the last one's host) and takes another.
---   {'admitted', index, is probe, now, opened} | {'none', milliseconds, others, opened}
--- `opened`: for how many milliseconds the breaker of the key that was left opened; 0: it did not.
-local opened = call.left and leave(call.left, {}) or 0
-local index, is_probe = choose(call.tried)
+-- An admitted call moves to another key of its binding, and releases the one that it holds (it holds none when it
+-- comes from a binding whose host could not be reached).
+--   {'admitted', index, is_probe, now, opened_ms} | {'no_key', wait_ms, has_other_keys, opened_ms}
+-- `opened_ms`: for how long the breaker of the released key opened; 0: it did not.
+local opened_ms = call.released and release_key(call.released, {}) or 0
+local index, is_probe = choose_key(call.tried)
 if not index then
-  local wait, others = outlook()
-  return {'none', wait, others, opened}
+  local wait, has_other_keys = other_keys()
+  return {'no_key', wait, has_other_keys, opened_ms}
 end
-take(index, is_probe)
-return {'admitted', index, is_probe and 1 or 0, now, opened}
+take_key(index, is_probe)
+return {'admitted', index, is_probe and 1 or 0, now, opened_ms}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Makes the catalog what a YAML file (or a .json file) says, and prints a line for each change."
+    help = "Make the catalog what a YAML file (or a .json file) says, and print a line for each change."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", metavar="FILE", type=path_argument)
@@ -29,8 +29,8 @@ class Command(JsonCommand):
         path, dry_run = options["file"], options["dry_run"]
         try:
             changes = apply_catalog(path, dry_run=dry_run, prune=options["prune"], warn=self._warn)
-        except CatalogRejected as refused:
-            raise InputProblems([_format_problem(path, problem) for problem in refused.problems]) from refused
+        except CatalogRejected as error:
+            raise InputProblems([_format_problem(path, problem) for problem in error.problems]) from error
         return {
             "dry_run": dry_run,
             "changes": [
@@ -39,9 +39,9 @@ class Command(JsonCommand):
             ],
         }
 
-    def _warn(self, words: str) -> None:
-        # Before the answer, and after the change: where it cannot be written, it ends nothing.
-        write_line(self.stderr, f"warning: {words}")
+    def _warn(self, message: str) -> None:
+        # Written after the change and before the result; a warning that cannot be written stops nothing.
+        write_line(self.stderr, f"warning: {message}")
 
     def render_text(self, result: Mapping[str, Any]) -> str:
         lines = [str(Change(**{**each, "fields": tuple(each["fields"])})) for each in result["changes"]]

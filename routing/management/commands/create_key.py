@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Makes a relay key and shows its value, this once."
+    help = "Create a relay key and show its value, this once."
     is_shown_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Makes a user who may call; without a password, until an admin sets one."
+    help = "Create a user who may call. The user has no password until an admin sets one."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("name", metavar="NAME")
@@ -26,8 +26,8 @@ class Command(JsonCommand):
         project, policy = row_by_name(Project, options["project"]), row_by_name(Policy, options["policy"])
         try:
             user = create_user(name=options["name"], project=project, policy=policy)
-        except UserCreationError as refused:
-            raise CommandError(str(refused)) from refused
+        except UserCreationError as error:
+            raise CommandError(str(error)) from error
         return {"id": str(user.pk)}
 
     def render_text(self, result: Mapping[str, Any]) -> str:

@@ -3,15 +3,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from routing.credentials.relay_keys import enable_key
-from routing.management.switch_command import KeySwitchCommand
+from routing.management.key_switch_command import KeySwitchCommand
 
 if TYPE_CHECKING:
     import uuid
 
 
 class Command(KeySwitchCommand):
-    help = "Lets a disabled relay key work again."
+    help = "Enable a disabled relay key."
     resulting_state = "enabled"
 
-    def switch(self, identifier: uuid.UUID) -> None:
-        enable_key(key_id=identifier)
+    def switch(self, key_id: uuid.UUID) -> None:
+        enable_key(key_id=key_id)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Makes an inference token of a user and shows it, this once."
+    help = "Create an inference token of a user and show it, this once."
     is_shown_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -33,8 +33,8 @@ class Command(JsonCommand):
             minted = mint_token(
                 user, project=project, ttl_seconds=_ttl_seconds(options["ttl"]), now=database_now()
             )
-        except (TokenDenied, SecretError) as refused:
-            raise CommandError(str(refused)) from refused
+        except (TokenDenied, SecretError) as error:
+            raise CommandError(str(error)) from error
         return minted.as_json()
 
     def render_text(self, result: Mapping[str, Any]) -> str:

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = (
-        "Moves every stored secret to the newest key of RELAY_MASTER_KEY. Safe to repeat, and while all runs."
-    )
+    help = "Encrypt every stored secret with the newest key of RELAY_MASTER_KEY. Safe to repeat, and while in service."
 
     def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:
@@ -25,6 +23,6 @@ class Command(JsonCommand):
         if moved.problems:
             done = sum(moved.counts.values())
             raise CommandError(f"{done} moved, {len(moved.problems)} not: {'; '.join(moved.problems)}")
-        return {f"{word.replace(' ', '_')}s": n for word, n in moved.counts.items()} | {
+        return {f"{kind.replace(' ', '_')}s": n for kind, n in moved.counts.items()} | {
             "unchanged": moved.unchanged
         }

@@ -4,15 +4,15 @@ from typing import TYPE_CHECKING
 
 from relaybatch.db.clock import database_now
 from routing.credentials.relay_keys import revoke_key
-from routing.management.switch_command import KeySwitchCommand
+from routing.management.key_switch_command import KeySwitchCommand
 
 if TYPE_CHECKING:
     import uuid
 
 
 class Command(KeySwitchCommand):
-    help = "Stops a relay key for good."
+    help = "Revoke a relay key for good."
     resulting_state = "revoked"
 
-    def switch(self, identifier: uuid.UUID) -> None:
-        revoke_key(key_id=identifier, now=database_now())
+    def switch(self, key_id: uuid.UUID) -> None:
+        revoke_key(key_id=key_id, now=database_now())

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Stops one inference token, or all of a user's, for good; says how many were in use."
+    help = "Revoke one inference token, or all of a user's, for good; print how many were in use."
 
     def add_arguments(self, parser: CommandParser) -> None:
         which = parser.add_mutually_exclusive_group(required=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = "Gives a relay key a new value and shows it, this once. The value before works on for the grace period."
+    help = "Give a relay key a new value and show it, this once. The previous value works during the grace period."
     is_shown_once = True
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,8 +31,8 @@ class Command(JsonCommand):
             return issued_key_result(
                 rotate_key(key_id=parse_key_id(options["id"]), grace_seconds=grace, now=database_now())
             )
-        except RelayKeyError as refused:
-            raise CommandError(str(refused)) from refused
+        except RelayKeyError as error:
+            raise CommandError(str(error)) from error
 
     def render_text(self, result: Mapping[str, Any]) -> str:
         return render_issued_key(result)

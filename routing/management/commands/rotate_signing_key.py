@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 class Command(JsonCommand):
-    help = (
-        "Signs inference tokens with a new key from now on. Tokens that exist stay valid until they expire."
-    )
+    help = "Sign inference tokens with a new key from now on. Existing tokens stay valid until they expire."
 
     def result(self, options: dict[str, Any]) -> Mapping[str, Any]:
         try:

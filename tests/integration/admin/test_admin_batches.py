@@ -1,8 +1,8 @@
-"""Batches and items in the admin: what is shown, who may cancel, and who may open a payload."""
+"""Batches in the admin: what is shown, and who may cancel and retry."""
 
 from __future__ import annotations
 
-import logging
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -12,14 +12,11 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
+from batches.admin.batch_actions import RETRY
 from batches.models import Batch, BatchItem
-from relaybatch.admin.large_lists import MAX_COUNTED_ROWS, LargePaginator
 from routing.credentials.relay_keys import rotate_key
 from routing.models import User
 from tests.support.rows.admin_rows import (
-    ANSWER,
-    PROMPT,
-    UPSTREAM_ERROR,
     logged_in_client,
     make_admin_rows,
     owner_client,
@@ -121,10 +118,10 @@ def test_items_come_by_the_hundred_and_from_any_index(world: SimpleNamespace) ->
     client, url = owner_client(), f"{BATCHES}{batch.id}/change/"
     first = client.get(url).context["items"]
     assert [item.idx for item in first.items] == list(range(100))
-    assert first.more == "item_state=&from_idx=100"
+    assert first.next_query == "item_state=&from_idx=100"
     last = client.get(url, {"from_idx": "200"}).context["items"]
     assert [item.idx for item in last.items] == list(range(200, 250))
-    assert last.more == ""
+    assert last.next_query == ""
 
 
 def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: SimpleNamespace) -> None:
@@ -165,22 +162,51 @@ def test_selected_batches_are_cancelled_after_a_question(world: SimpleNamespace)
     assert Batch.objects.get(id=world.open_batch.id).processing_status == "ended"
 
 
+def test_the_question_names_the_selected_batches_and_sends_them_again(world: SimpleNamespace) -> None:
+    ids = [str(world.open_batch.id), str(world.ended_batch.id)]
+    html = (
+        owner_client().post(BATCHES, {"action": "cancel_selected", "_selected_action": ids}).content.decode()
+    )
+    assert "Cancel 2 batches?" in html
+    assert "3 available" in html
+    assert "1 completed, 1 discarded" in html
+    hidden = set(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]+)">', html))
+    assert hidden >= {
+        ("action", "cancel_selected"),
+        *(("_selected_action", batch_id) for batch_id in ids),
+        ("confirmed", "yes"),
+    }
+
+
+def test_only_so_many_batches_are_retried_at_once(world: SimpleNamespace) -> None:
+    batches = [submit(world, chat_body()) for _ in range(RETRY.max_batches + 1)]
+    chosen = {
+        "action": "retry_selected",
+        "_selected_action": [str(batch.id) for batch in batches],
+        "confirmed": "yes",
+    }
+    before = Batch.objects.count()
+    html = owner_client().post(BATCHES, chosen, follow=True).content.decode()
+    assert "Select at most 20 batches." in html
+    assert Batch.objects.count() == before
+
+
 @pytest.mark.parametrize(
-    ("deed", "batch", "words"),
+    ("action", "batch", "link"),
     [("cancel", "open_batch", "Cancel this batch"), ("retry", "ended_batch", "Retry failed items")],
 )
-def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, deed: str, batch: str, words: str) -> None:
+def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, action: str, batch: str, link: str) -> None:
     chosen = getattr(world, batch)
-    url = {"cancel": cancel_url, "retry": retry_url}[deed](chosen)
+    url = {"cancel": cancel_url, "retry": retry_url}[action](chosen)
     client = viewer_client()
     assert client.get(url).status_code == 403
     assert client.post(url).status_code == 403
-    by_action = {"action": f"{deed}_selected", "_selected_action": [str(chosen.id)], "confirmed": "yes"}
+    by_action = {"action": f"{action}_selected", "_selected_action": [str(chosen.id)], "confirmed": "yes"}
     client.post(BATCHES, by_action)
     assert Batch.objects.get(id=world.open_batch.id).cancel_initiated_at is None
     assert Batch.objects.count() == 2
-    assert words in page(owner_client(), f"{BATCHES}{chosen.id}/change/")
-    assert words not in page(client, f"{BATCHES}{chosen.id}/change/")
+    assert link in page(owner_client(), f"{BATCHES}{chosen.id}/change/")
+    assert link not in page(client, f"{BATCHES}{chosen.id}/change/")
 
 
 def test_who_may_change_batches_may_cancel_them(world: SimpleNamespace) -> None:
@@ -230,86 +256,3 @@ def test_nothing_that_failed_is_said(world: SimpleNamespace) -> None:
     html = owner_client().post(retry_url(world.ended_batch), follow=True).content.decode()
     assert "No item of this batch failed" in html
     assert Batch.objects.count() == 2
-
-
-def test_payloads_are_shown_escaped_to_who_may_and_it_is_on_record(
-    world: SimpleNamespace, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="audit")
-    client = owner_client()
-    html = page(client, f"{ITEMS}{world.items[0].id}/payloads/")
-    assert PROMPT in html
-    assert ANSWER in html
-    assert "&lt;script&gt;alert(1)" in html
-    assert "<script>alert(1)" not in html
-    [line] = [record for record in caplog.records if record.name == "audit"]
-    assert line.getMessage() == "owner opened the request, response and upstream error of an item"
-    assert vars(line)["item_id"] == world.items[0].id
-    assert UPSTREAM_ERROR in page(client, f"{ITEMS}{world.items[1].id}/payloads/")
-
-
-def test_payloads_need_a_permission_of_their_own(world: SimpleNamespace) -> None:
-    client, item = viewer_client(), world.items[0]
-    assert client.get(f"{ITEMS}{item.id}/payloads/").status_code == 403
-    assert client.get(f"{ITEMS}{item.id}/payloads/request/").status_code == 403
-    user = User.objects.get(username="viewer")
-    user.user_permissions.add(Permission.objects.get(codename="view_payload"))
-    assert logged_in_client(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 200
-    user.groups.clear()
-    assert logged_in_client(user).get(f"{ITEMS}{item.id}/payloads/").status_code == 403
-
-
-def test_a_large_payload_is_shown_in_part_and_downloaded_whole(
-    world: SimpleNamespace, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, logger="audit")
-    body = chat_body("a" * 100_000)
-    item = BatchItem.objects.get(batch=submit(world, body))
-    client = owner_client()
-    html = page(client, f"{ITEMS}{item.id}/payloads/")
-    assert "The first 64.0\xa0KB of 97.7\xa0KB" in html
-    assert len(html) < 90_000
-    response = client.get(f"{ITEMS}{item.id}/payloads/request/")
-    assert response.content == body
-    assert response.headers["Content-Disposition"].startswith("attachment")
-    assert response.headers["Cache-Control"] == "max-age=0, no-cache, no-store, must-revalidate, private"
-    assert [record.getMessage() for record in caplog.records if record.name == "audit"][-1] == (
-        "owner opened the request of an item"
-    )
-    assert client.get(f"{ITEMS}{item.id}/payloads/response/").status_code == 404
-    assert client.get(f"{ITEMS}{item.id}/payloads/other/").status_code == 404
-
-
-def test_items_are_found_by_their_own_id_and_by_their_batchs(world: SimpleNamespace) -> None:
-    client, item = owner_client(), world.items[1]
-    found = client.get(ITEMS, {"q": str(item.id)}).context["cl"].result_list
-    assert [row.id for row in found] == [item.id]
-    found = client.get(ITEMS, {"q": str(item.batch_id)}).context["cl"].result_list
-    assert {row.idx for row in found} == {0, 1}
-
-
-def test_the_list_of_items_reads_a_page_and_no_upstream_error(
-    world: SimpleNamespace, django_assert_max_num_queries: DjangoAssertNumQueries
-) -> None:
-    submit(world, *[chat_body()] * 300)
-    client = owner_client()
-    with django_assert_max_num_queries(7) as captured:
-        page(client, ITEMS)
-    assert not any("upstream_error" in query["sql"] for query in captured.captured_queries)
-
-
-def test_rows_are_counted_up_to_a_bound(
-    world: SimpleNamespace, django_assert_num_queries: DjangoAssertNumQueries
-) -> None:
-    rows = BatchItem.objects.order_by("-id")
-    with django_assert_num_queries(1) as captured:
-        assert LargePaginator(rows, 100, whole_table=True).count == 5
-    assert f"LIMIT {MAX_COUNTED_ROWS + 1}" in captured.captured_queries[0]["sql"]
-
-
-def test_workers_say_whether_they_live_and_what_they_run(world: SimpleNamespace) -> None:
-    BatchItem.objects.filter(batch=world.open_batch, idx=0).update(state="running", worker_id=world.worker.id)
-    html = page(owner_client(), "/admin/batches/worker/")
-    assert "here:4711" in html
-    assert 'alt="True"' in html
-    assert '<td class="field-running">1</td>' in html

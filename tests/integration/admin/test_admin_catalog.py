@@ -50,7 +50,7 @@ def test_names_of_providers_have_no_separators(client: Client, world: SimpleName
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "text"),
     [
         ("ftp://example.com", "http:// or https://"),
         ("https://user:secret@example.com", "without credentials"),
@@ -61,9 +61,9 @@ def test_names_of_providers_have_no_separators(client: Client, world: SimpleName
     ],
 )
 def test_base_urls_have_the_form_that_apply_takes(
-    client: Client, world: SimpleNamespace, url: str, words: str
+    client: Client, world: SimpleNamespace, url: str, text: str
 ) -> None:
-    assert words in save(client, "host", {"name": "new", "base_url": url})
+    assert text in save(client, "host", {"name": "new", "base_url": url})
     assert not Host.objects.filter(name="new").exists()
 
 
@@ -117,7 +117,7 @@ def test_a_model_comes_with_aliases_and_bindings(client: Client, world: SimpleNa
 
 
 @pytest.mark.parametrize(
-    ("aliases", "words"),
+    ("aliases", "text"),
     [
         (("a*b",), "at most one *"),
         (("twice", "twice"), "given twice"),
@@ -125,9 +125,9 @@ def test_a_model_comes_with_aliases_and_bindings(client: Client, world: SimpleNa
     ],
 )
 def test_aliases_are_what_apply_takes(
-    client: Client, world: SimpleNamespace, aliases: tuple[str, ...], words: str
+    client: Client, world: SimpleNamespace, aliases: tuple[str, ...], text: str
 ) -> None:
-    assert words in save(client, "model", model_fields(world, *aliases))
+    assert text in save(client, "model", model_fields(world, *aliases))
     assert not Alias.objects.filter(model__name="new").exists()
 
 
@@ -197,8 +197,8 @@ def test_an_amount_that_cannot_be_stored_exactly_is_refused(
 
 
 def test_another_currency_than_the_deployments_is_refused(client: Client, world: SimpleNamespace) -> None:
-    words = save(client, "pricing", rates(world) | {"currency": "EUR"}, row=world.pricing)
-    assert "expected USD" in words
+    text = save(client, "pricing", rates(world) | {"currency": "EUR"}, row=world.pricing)
+    assert "expected USD" in text
 
 
 def test_two_rates_may_swap_their_tiers(client: Client, world: SimpleNamespace) -> None:
@@ -231,8 +231,8 @@ def test_a_policy_has_grants_and_host_keys(client: Client, world: SimpleNamespac
 
 @pytest.mark.parametrize("grant", ["nobody", "nobody/echo-1", "@nowhere", "/", '["no list"'])
 def test_a_grant_names_what_there_is(client: Client, world: SimpleNamespace, grant: str) -> None:
-    words = save(client, "policy", policy_fields(grant))
-    assert "unknown" in words or "expected" in words
+    text = save(client, "policy", policy_fields(grant))
+    assert "unknown" in text or "expected" in text
     assert not Policy.objects.filter(name="new").exists()
 
 

@@ -141,7 +141,7 @@ def test_viewers_see_where_a_secret_is_and_not_what(world: SimpleNamespace) -> N
 
 
 @pytest.mark.parametrize(
-    ("headers", "words"),
+    ("headers", "text"),
     [
         ([header("Host", text="x")], "set for each request"),
         ([header("Connection", text="x")], "about the connection"),
@@ -158,14 +158,14 @@ def test_viewers_see_where_a_secret_is_and_not_what(world: SimpleNamespace) -> N
     ],
 )
 def test_headers_are_what_apply_takes(
-    client: Client, world: SimpleNamespace, headers: list[dict[str, Any]], words: str
+    client: Client, world: SimpleNamespace, headers: list[dict[str, Any]], text: str
 ) -> None:
-    assert words in save(client, "host", host(*headers, name="new"))
+    assert text in save(client, "host", host(*headers, name="new"))
     assert not Host.objects.filter(name="new").exists()
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "text"),
     [
         ({"auth": "Host"}, "set for each request"),
         ({"auth": "Bearer"}, "auth: bearer without header"),
@@ -176,9 +176,9 @@ def test_headers_are_what_apply_takes(
     ],
 )
 def test_query_and_auth_are_what_apply_takes(
-    client: Client, world: SimpleNamespace, fields: dict[str, Any], words: str
+    client: Client, world: SimpleNamespace, fields: dict[str, Any], text: str
 ) -> None:
-    assert words in save(client, "host", host(name="new", **fields))
+    assert text in save(client, "host", host(name="new", **fields))
     assert not Host.objects.filter(name="new").exists()
 
 
@@ -210,8 +210,8 @@ def test_a_key_without_a_value_is_for_hosts_that_are_sent_none(
     assert save(client, "hostkey", fields) == ""
     assert "nowhere: none is sent" in client.get("/admin/routing/hostkey/").content.decode()
 
-    words = save(client, "host", host(auth="bearer"), row=world.host)
-    assert "host_key new has no value" in words
+    text = save(client, "host", host(auth="bearer"), row=world.host)
+    assert "host_key new has no value" in text
     assert Host.objects.get(pk=world.host.pk).auth == "none"
 
 

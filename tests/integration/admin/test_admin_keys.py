@@ -12,9 +12,10 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from relaybatch.http.errors import Unauthenticated
+from routing.admin.key_actions import KEY_ACTIONS
 from routing.credentials.credential import authenticate
 from routing.models import HostKey, RelayKey
-from routing.secrets.encryption import host_key_secret
+from routing.secrets.host_key_secret import host_key_secret
 from tests.support.rows.admin_rows import HOST_KEY_SECRET, make_admin_rows, owner_client, viewer_client
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def test_a_key_cannot_have_expired_before_it_is_made(world: SimpleNamespace) -> 
         expires_at_0="2020-01-01",
         expires_at_1="00:00",
     )
-    assert "Expected a time to come" in response.content.decode()
+    assert "Expected a time in the future" in response.content.decode()
 
 
 def test_rotating_shows_the_new_value_once_and_keeps_the_grace(world: SimpleNamespace) -> None:
@@ -137,6 +138,31 @@ def test_asking_changes_nothing(world: SimpleNamespace) -> None:
     assert client.get(f"{KEYS}{world.relay_key.id}/do/other/").status_code == 404
 
 
+def test_the_question_says_what_follows_and_leads_back_to_the_key(world: SimpleNamespace) -> None:
+    client = owner_client()
+    html = client.get(f"{KEYS}{world.relay_key.id}/do/rotate/").content.decode()
+    assert "Rotate this key?" in html
+    assert "It gets a new value, shown once." in html
+    assert 'name="grace_seconds"' in html
+    assert 'value="Yes, rotate"' in html
+    assert html.count(f'href="{KEYS}{world.relay_key.id}/change/"') == 2, "the breadcrumb and the way back"
+    html = client.get(f"{KEYS}{world.relay_key.id}/do/revoke/").content.decode()
+    assert 'name="grace_seconds"' not in html
+
+
+def test_a_key_offers_what_its_state_allows(world: SimpleNamespace) -> None:
+    client, url = owner_client(), f"{KEYS}{world.relay_key.id}/change/"
+
+    def offered() -> list[str]:
+        return re.findall(r'class="(\w+)link">', client.get(url).content.decode())
+
+    assert [name for name in offered() if name in KEY_ACTIONS] == ["rotate", "disable", "revoke"]
+    act(client, world.relay_key, "disable")
+    assert [name for name in offered() if name in KEY_ACTIONS] == ["rotate", "enable", "revoke"]
+    act(client, world.relay_key, "revoke")
+    assert [name for name in offered() if name in KEY_ACTIONS] == []
+
+
 @pytest.mark.parametrize("verb", ["rotate", "disable", "enable", "revoke"])
 def test_viewers_do_nothing_to_keys(world: SimpleNamespace, verb: str) -> None:
     client = viewer_client()
@@ -180,7 +206,7 @@ def test_a_variables_name_takes_the_place_of_what_is_stored(world: SimpleNamespa
 
 
 @pytest.mark.parametrize(
-    ("fields", "words"),
+    ("fields", "text"),
     [
         ({"secret": "sk-just typed"}, "ASCII characters without blanks"),
         ({"secret": "sk-just-typed", "env_name": "UPSTREAM_KEY"}, "one of them"),
@@ -189,11 +215,11 @@ def test_a_variables_name_takes_the_place_of_what_is_stored(world: SimpleNamespa
     ],
 )
 def test_a_refused_host_key_is_not_stored_and_its_secret_not_given_back(
-    world: SimpleNamespace, fields: dict[str, str], words: str
+    world: SimpleNamespace, fields: dict[str, str], text: str
 ) -> None:
     response = save_host_key(owner_client(), None, name="new", host=world.host.id, **fields)
     html = response.content.decode()
     assert response.status_code == 200
-    assert words in html
+    assert text in html
     assert "sk-just" not in html
     assert not HostKey.objects.filter(name="new").exists()

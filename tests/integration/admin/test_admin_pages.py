@@ -94,8 +94,8 @@ def test_no_page_that_links_lead_to_shows_a_secret_a_prompt_or_an_answer(
         response = client.get(url)
         assert response.status_code in (200, 302, 403), url
         html = response.content.decode()
-        for words in planted_secrets(world):
-            assert words not in html, f"{words} in {url}"
+        for text in planted_secrets(world):
+            assert text not in html, f"{text} in {url}"
         found = (link.replace("&amp;", "&") for link in LINK.findall(html))
         absolute = {link if link.startswith("/") else url.partition("?")[0] + link for link in found}
         new = {link for link in absolute if _is_page(link) and _variants(seen, link) < 2} - seen

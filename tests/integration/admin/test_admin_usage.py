@@ -57,10 +57,10 @@ def test_the_charts_have_a_bar_for_each_interval_with_events(world: SimpleNamesp
     UsageEvent.objects.filter(status=429).update(at=timezone.now() - timedelta(hours=5))
     requests, cost = report(owner_client()).charts
     assert [len(chart.bars) for chart in (requests, cost)] == [2, 2]
-    assert (requests.most, cost.most) == ("1", "0.00054")
+    assert (requests.max_value, cost.max_value) == ("1", "0.00054")
     earlier, later = requests.bars
-    assert (earlier.height, earlier.low_height) == ("120.00", "120.00"), "the earlier one failed"
-    assert (later.height, later.low_height) == ("120.00", "0.00")
+    assert (earlier.height, earlier.marked_height) == ("120.00", "120.00"), "the earlier one failed"
+    assert (later.height, later.marked_height) == ("120.00", "0.00")
     assert float(earlier.x) < float(later.x)
 
 

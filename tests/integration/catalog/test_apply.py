@@ -23,7 +23,7 @@ from routing.models import (
     ServiceAccount,
     User,
 )
-from routing.secrets.encryption import host_key_secret
+from routing.secrets.host_key_secret import host_key_secret
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,7 +146,7 @@ def test_the_second_time_changes_nothing(file: Path) -> None:
     assert apply(file) == ["nothing to change"]
 
 
-def test_a_dry_run_foretells_and_changes_nothing(file: Path) -> None:
+def test_a_dry_run_reports_all_changes_and_makes_none(file: Path) -> None:
     assert apply(file, "--dry-run") == [*ALL_CREATED, "dry run: nothing was changed"]
     assert not Model.objects.exists()
     assert apply(file) == ALL_CREATED

@@ -1,4 +1,4 @@
-"""`manage.py apply` and what belongs to a host: its base URL, query, headers, way to authenticate, and its keys."""
+"""`manage.py apply` and hosts: base URL, query, headers and `auth`."""
 
 from __future__ import annotations
 
@@ -6,37 +6,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog.apply import apply_catalog
-from routing.catalog.problems import CatalogRejected
-from routing.models import Binding, Host, HostHeader, HostKey
+from routing.models import Binding, Host, HostHeader
 from routing.secrets.encryption import decrypt
+from tests.support.calls.catalog_files import apply, file, problems
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pytest_django import Settings
 
+__all__ = ["file"]
 pytestmark = pytest.mark.django_db
 
 PLACE = "which cannot stand for {model}"
-
-
-@pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "catalog.yaml"
-
-
-def apply(file: Path, text: str, *, prune: bool = False) -> list[str]:
-    """What changed."""
-    file.write_text(text)
-    return [str(change) for change in apply_catalog(file, prune=prune)]
-
-
-def problems(file: Path, text: str, *, prune: bool = False) -> list[str]:
-    file.write_text(text)
-    with pytest.raises(CatalogRejected) as refused:
-        apply_catalog(file, prune=prune)
-    return [str(problem) for problem in refused.value.problems]
 
 
 def catalog(base_path: str, name: str, upstream_name: str = "") -> str:
@@ -94,7 +76,7 @@ def test_both_can_change_at_once(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "words"),
+    ("url", "message"),
     [
         ("http://h/a/../b", "expected a path without the segments . and .."),
         ("http://h/%2e%2e", "expected a path without the segments . and .."),
@@ -103,9 +85,9 @@ def test_both_can_change_at_once(file: Path) -> None:
         ("http://h/%", "expected two hexadecimal digits behind each % in the path"),
     ],
 )
-def test_a_base_url_that_must_not_be_sent_is_named(file: Path, url: str, words: str) -> None:
+def test_a_base_url_that_must_not_be_sent_is_named(file: Path, url: str, message: str) -> None:
     assert problems(file, f"hosts: [{{name: h, base_url: '{url}'}}]") == [
-        f"line 1: hosts[0].base_url: {words}"
+        f"line 1: hosts[0].base_url: {message}"
     ]
 
 
@@ -173,7 +155,7 @@ def test_what_is_left_out_has_its_default(file: Path) -> None:
         ("stream_usage: false", "stream_usage: true", "stream_usage"),
     ],
 )
-def test_a_change_is_told_by_its_field_and_no_value(file: Path, old: str, new: str, fields: str) -> None:
+def test_a_change_is_reported_by_its_field_and_no_value(file: Path, old: str, new: str, fields: str) -> None:
     apply(file, HOST)
     assert old in HOST
     assert apply(file, HOST.replace(old, new)) == [f"update host h: {fields}"]
@@ -201,7 +183,7 @@ def test_a_secret_header_cannot_be_stored_without_a_master_key(file: Path, setti
 
 
 @pytest.mark.parametrize(
-    ("headers", "words"),
+    ("headers", "message"),
     [
         ("{Host: planted}", "headers[0]: expected another header: this one is set for each request"),
         ("{a: b, content-length: planted}", "headers[1]: expected another header: this one is set"),
@@ -231,10 +213,10 @@ def test_a_secret_header_cannot_be_stored_without_a_master_key(file: Path, setti
         ("planted", "headers: expected a mapping of names to texts"),
     ],
 )
-def test_a_wrong_header_is_named_and_its_value_is_not(file: Path, headers: str, words: str) -> None:
+def test_a_wrong_header_is_named_and_its_value_is_not(file: Path, headers: str, message: str) -> None:
     found = problems(file, f"hosts: [{{name: h, base_url: 'https://x', headers: {headers}}}]")
     assert all(problem.startswith("line 1: hosts[0].") for problem in found)
-    assert any(words in problem for problem in found)
+    assert any(message in problem for problem in found)
     assert "planted" not in str(found)
 
 
@@ -256,7 +238,7 @@ def test_a_header_that_does_not_authenticate_here_is_the_hosts(file: Path, auth:
 
 
 @pytest.mark.parametrize(
-    ("field", "words"),
+    ("field", "message"),
     [
         ("auth: basic", "auth: expected one of bearer, x-api-key, api-key, none, or {header: name}"),
         ("auth: [bearer]", "auth: expected one of bearer"),
@@ -272,64 +254,9 @@ def test_a_header_that_does_not_authenticate_here_is_the_hosts(file: Path, auth:
         ("stream_usage: maybe", "stream_usage: expected true or false"),
     ],
 )
-def test_a_wrong_query_or_auth_is_named(file: Path, field: str, words: str) -> None:
+def test_a_wrong_query_or_auth_is_named(file: Path, field: str, message: str) -> None:
     (only,) = problems(file, f"hosts: [{{name: h, base_url: 'https://x', {field}}}]")
-    assert only.startswith(f"line 1: hosts[0].{words}")
-
-
-def keyless(auth: str) -> str:
-    return f"hosts: [{{name: h, base_url: 'https://x', auth: {auth}}}]\nhost_keys: [{{name: k, host: h}}]\n"
-
-
-def test_a_host_that_is_sent_no_key_has_one_without_a_value(file: Path) -> None:
-    assert apply(file, keyless("none")) == ["create host h", "create host_key k"]
-    assert apply(file, keyless("none")) == []
-    assert problems(file, keyless("bearer")) == [
-        "line 2: host_keys[0]: expected value_from or value, one of them: host h is not auth: none"
-    ]
-
-
-def test_a_host_cannot_begin_to_authenticate_over_a_key_without_a_value(file: Path) -> None:
-    apply(file, keyless("none"))
-    host = "hosts: [{name: h, base_url: 'https://x'}]\n"
-    assert problems(file, host) == ["line 1: hosts[0]: host_key k has no value, as auth: none alone allows"]
-    assert problems(file, "host_keys: [{name: l, host: h}, {name: k, host: m}]\n")
-    assert apply(file, host + "host_keys: [{name: k, host: h, value: planted}]") == [
-        "update host h: auth",
-        "update host_key k: value",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("source", "words"),
-    [
-        ("{env: A, file: /b}", "host_keys[0].value_from: expected env or file, one of them"),
-        ("{}", "host_keys[0].value_from: expected env or file, one of them"),
-        ("{file: b}", "host_keys[0].value_from.file: expected the absolute path of a file"),
-        ("{file: /proc/self/environ}", "value_from.file: expected a file of an upstream's key: none under"),
-        ("{file: //proc/self/environ}", "value_from.file: expected a file of an upstream's key: none under"),
-        ("{env: azure_openai_api_key}", "this one is the deployment's own"),
-        ("{env: GOOGLE_API_KEY}", "this one is the deployment's own"),
-        ("{env: Public_Url}", "this one is the deployment's own"),
-    ],
-)
-def test_a_place_that_holds_no_upstreams_secret_is_refused(file: Path, source: str, words: str) -> None:
-    text = f"hosts: [{{name: h, base_url: 'https://x'}}]\nhost_keys: [{{name: k, host: h, value_from: {source}}}]"
-    first, *_ = problems(file, text)
-    assert first.startswith("line 2: ")
-    assert words in first
-
-
-def test_a_host_key_moves_between_its_places(file: Path) -> None:
-    host = "hosts: [{name: h, base_url: 'https://x'}]\nhost_keys: [{name: k, host: h, SOURCE}]"
-    apply(file, host.replace("SOURCE", "value: planted"))
-    in_file = host.replace("SOURCE", "value_from: {file: /run/secrets/x}")
-    assert apply(file, in_file) == ["update host_key k: value_from, value"]
-    assert apply(file, in_file) == []
-    row = HostKey.objects.get()
-    assert (row.env_name, row.file_path, row.secret_encrypted) == ("", "/run/secrets/x", None)
-    apply(file, host.replace("SOURCE", "value_from: {env: A}"))
-    assert HostKey.objects.filter(env_name="A", file_path="").exists()
+    assert only.startswith(f"line 1: hosts[0].{message}")
 
 
 def test_a_host_that_is_pruned_takes_its_headers_along(file: Path) -> None:

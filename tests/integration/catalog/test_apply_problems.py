@@ -27,10 +27,10 @@ GOOD = "providers: [{name: p}]\nhosts: [{name: h, base_url: 'http://127.0.0.1:9'
 
 def problems(path: Path, text: str | bytes, *, prune: bool = False) -> list[str]:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    with pytest.raises(CatalogRejected) as refused:
+    with pytest.raises(CatalogRejected) as rejected:
         apply_catalog(path, prune=prune)
     assert not Provider.objects.filter(name="p").exists()
-    return [str(problem) for problem in refused.value.problems]
+    return [str(problem) for problem in rejected.value.problems]
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("row", "words"),
+    ("row", "message"),
     [
         ("teams: [{name: t, colour: red}]", "teams[0]: unknown field colour: known are enabled, name"),
         ("team: [{name: t}]", "the file: unknown field team: known are host_keys, hosts, models"),
@@ -118,15 +118,15 @@ def file(tmp_path: Path) -> Path:
         ("? [a]\n: b", "the file: unknown field ?"),
     ],
 )
-def test_each_mistake_is_named_with_its_line(file: Path, row: str, words: str) -> None:
+def test_each_mistake_is_named_with_its_line(file: Path, row: str, message: str) -> None:
     first, *_ = problems(file, f"{GOOD}{row}\n")
     assert first.startswith("line 4: ")
-    assert words in first
+    assert message in first
     assert "sk-secret" not in first
 
 
 @pytest.mark.parametrize(
-    ("model", "words"),
+    ("model", "message"),
     [
         ("{name: n, provider: none}", "models[1].provider: unknown provider none"),
         ("{name: m, provider: p}", "model m is given twice, first in line 3"),
@@ -145,10 +145,10 @@ def test_each_mistake_is_named_with_its_line(file: Path, row: str, words: str) -
         ),
     ],
 )
-def test_a_wrong_model_is_named(file: Path, model: str, words: str) -> None:
+def test_a_wrong_model_is_named(file: Path, model: str, message: str) -> None:
     (only,) = problems(file, GOOD.replace("provider: p}]", f"provider: p}}, {model}]"))
     assert only.startswith("line 3: ")
-    assert words in only
+    assert message in only
 
 
 def test_an_alias_is_one_models_in_the_whole_catalog(file: Path) -> None:
@@ -171,7 +171,7 @@ def test_all_problems_are_found_at_once(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("", "expected a mapping of sections"),
         ("- providers", "expected a mapping of sections"),
@@ -189,13 +189,13 @@ def test_all_problems_are_found_at_once(file: Path) -> None:
         ("teams: [{name: !!python/name:os.system x}]", "teams[0].name: expected text"),
     ],
 )
-def test_what_is_no_catalog_is_one_line(file: Path, text: str | bytes, words: str) -> None:
+def test_what_is_no_catalog_is_one_line(file: Path, text: str | bytes, message: str) -> None:
     (only,) = problems(file, text)
-    assert words in only
+    assert message in only
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ('{"teams": [}', "line 1: no JSON: Expecting value"),
         ('{"teams": []} x', "no JSON: Extra data"),
@@ -207,9 +207,9 @@ def test_what_is_no_catalog_is_one_line(file: Path, text: str | bytes, words: st
         ("[" * 100_000, "nested too deeply"),
     ],
 )
-def test_a_json_file_must_be_json(tmp_path: Path, text: str, words: str) -> None:
+def test_a_json_file_must_be_json(tmp_path: Path, text: str, message: str) -> None:
     (only,) = problems(tmp_path / "catalog.JSON", text)
-    assert words in only
+    assert message in only
 
 
 def test_a_file_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -171,9 +171,9 @@ def test_whoever_has_lost_the_policy_of_an_account_or_a_user_may_create_nothing(
     world.policy.delete()
     assert ServiceAccount.objects.get().policy is None
     for value in values:
-        with pytest.raises(Forbidden) as refused:
+        with pytest.raises(Forbidden) as rejected:
             check_may_create(authenticate(value))
-        assert refused.value.code == "no_policy"
+        assert rejected.value.code == "no_policy"
 
 
 def _unused_like(row: Any) -> Any:

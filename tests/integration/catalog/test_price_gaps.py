@@ -1,4 +1,4 @@
-"""Where calls would go unpriced, as `apply` and the admin tell it."""
+"""Where calls would go unpriced, as `apply` and the admin report it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WITHOUT = (
 )
 
 
-def told(tmp_path: Path, catalog: str, *options: str) -> list[str]:
+def stderr_lines(tmp_path: Path, catalog: str, *options: str) -> list[str]:
     """The lines on stderr."""
     path = tmp_path / "catalog.yaml"
     path.write_text(catalog)
@@ -60,15 +60,15 @@ def told(tmp_path: Path, catalog: str, *options: str) -> list[str]:
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",), ("--json",), ("--prune",)])
-def test_a_price_list_without_a_rate_for_what_its_adapter_reports_is_told(
+def test_a_price_list_without_a_rate_for_what_its_adapter_reports_is_reported(
     tmp_path: Path, options: tuple[str, ...]
 ) -> None:
-    assert told(tmp_path, CATALOG, *options) == [SHORT_OF.format("model one")]
+    assert stderr_lines(tmp_path, CATALOG, *options) == [SHORT_OF.format("model one")]
 
 
-def test_it_is_told_again_as_long_as_it_is_so(tmp_path: Path) -> None:
-    told(tmp_path, CATALOG)
-    assert told(tmp_path, CATALOG) == [SHORT_OF.format("model one")]
+def test_a_gap_is_reported_each_time(tmp_path: Path) -> None:
+    stderr_lines(tmp_path, CATALOG)
+    assert stderr_lines(tmp_path, CATALOG) == [SHORT_OF.format("model one")]
 
 
 def test_with_json_stdout_is_one_line_all_the_same(tmp_path: Path) -> None:
@@ -91,22 +91,24 @@ def test_with_json_stdout_is_one_line_all_the_same(tmp_path: Path) -> None:
         ("name: one\n", "name: one\n    enabled: false\n"),
     ],
 )
-def test_nothing_is_told_where_all_is_priced_or_nothing_is_called(tmp_path: Path, old: str, new: str) -> None:
+def test_nothing_is_reported_where_all_is_priced_or_nothing_is_called(
+    tmp_path: Path, old: str, new: str
+) -> None:
     assert old in CATALOG
-    assert told(tmp_path, CATALOG.replace(old, new)) == []
+    assert stderr_lines(tmp_path, CATALOG.replace(old, new)) == []
 
 
 def test_a_rate_that_begins_above_some_tokens_is_none_for_what_is_below(tmp_path: Path) -> None:
     catalog = CATALOG.replace("pricing: short}", "pricing: whole}").replace(
         "{meter: cache_read, per_million: 1}", "{meter: cache_read, per_million: 1, above_tokens: 9}"
     )
-    (line,) = told(tmp_path, catalog)
+    (line,) = stderr_lines(tmp_path, catalog)
     assert "pricing whole has no rate from 0 tokens on for cache_read, which" in line
 
 
 def test_parts_do_not_price_their_whole(tmp_path: Path) -> None:
     catalog = CATALOG.replace("pricing: short}", "pricing: whole}").replace("cache_write", "cache_write_5m")
-    (line,) = told(tmp_path, catalog)
+    (line,) = stderr_lines(tmp_path, catalog)
     assert "no rate from 0 tokens on for cache_write, which" in line
 
 
@@ -119,30 +121,30 @@ def test_there_is_a_line_for_each_price_list_and_adapter_with_its_models(tmp_pat
             ("r2", "openai_responses"),
         ]
     )
-    assert told(tmp_path, CATALOG + more) == [
+    assert stderr_lines(tmp_path, CATALOG + more) == [
         SHORT_OF.format("models m0, m1, m2, m3, m4 and 2 more"),
         SHORT_OF.format("models r1, r2").replace("adapter openai", "adapter openai_responses"),
     ]
 
 
-def test_bindings_without_prices_are_told_once(tmp_path: Path) -> None:
+def test_bindings_without_prices_are_reported_once(tmp_path: Path) -> None:
     more = "".join(
         f"  - {{name: {name}, provider: p, bindings: [{{host: h, adapter: openai}}]}}\n"
         for name in ("two", "xx")
     )
     off = CATALOG.replace("name: short\n", "name: short\n    enabled: false\n")
-    assert told(tmp_path, off + more) == [WITHOUT.format("models one, two, xx")]
+    assert stderr_lines(tmp_path, off + more) == [WITHOUT.format("models one, two, xx")]
 
 
 def test_a_price_list_in_another_currency_prices_nothing(tmp_path: Path, settings: Settings) -> None:
     """As where RELAY_CURRENCY was changed after the prices were declared."""
-    assert told(tmp_path, CATALOG.replace("pricing: short", "pricing: whole")) == []
+    assert stderr_lines(tmp_path, CATALOG.replace("pricing: short", "pricing: whole")) == []
     settings.RELAY_CURRENCY = "EUR"
-    assert told(tmp_path, "providers: [{name: p}]") == [WITHOUT.format("model one")]
+    assert stderr_lines(tmp_path, "providers: [{name: p}]") == [WITHOUT.format("model one")]
 
 
 def test_a_name_cannot_break_the_line(tmp_path: Path) -> None:
-    (line,) = told(tmp_path, CATALOG.replace("name: one", 'name: "a\\nb"'))
+    (line,) = stderr_lines(tmp_path, CATALOG.replace("name: one", 'name: "a\\nb"'))
     assert "model 'a\\nb' can report" in line
 
 
@@ -198,8 +200,8 @@ def test_saving_a_price_list_warns_of_what_its_bindings_report_besides(world: Si
         )
     ]
     Rate.objects.create(pricing=world.pricing, meter="cache_write", rate_nanos=1)
-    everything = ("input", "cache_read", "cache_write", "output")
-    assert warnings_after(owner_again(), url, rates_of(world.pricing, *everything)) == []
+    all_meters = ("input", "cache_read", "cache_write", "output")
+    assert warnings_after(owner_again(), url, rates_of(world.pricing, *all_meters)) == []
 
 
 def owner_again() -> Client:

@@ -97,9 +97,9 @@ def test_staff_and_those_who_call_nothing_are_left_alone(file: Path) -> None:
     User.objects.create_user("operator", is_staff=True, project=project)
     kept = "teams: [{name: t}]\nprojects: [{name: s, team: t}]\n"
     assert prune(file, kept) == []
-    with pytest.raises(CatalogRejected) as refused:
+    with pytest.raises(CatalogRejected) as rejected:
         prune(file)
-    assert str(refused.value) == (
+    assert str(rejected.value) == (
         "project s is not in the file, and still used by user operator: "
         "change that first, or keep it in the file"
     )

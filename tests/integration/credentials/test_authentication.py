@@ -100,17 +100,17 @@ def test_a_rotation_without_grace_ends_the_old_value_at_once(rows: SimpleNamespa
 
 
 @pytest.mark.parametrize(
-    "refusal", ["no_policy", "policy_disabled", "project_disabled", "principal_disabled"]
+    "denial_code", ["no_policy", "policy_disabled", "project_disabled", "principal_disabled"]
 )
-def test_a_key_that_may_not_create_is_still_known(rows: SimpleNamespace, refusal: str) -> None:
+def test_a_key_that_may_not_create_is_still_known(rows: SimpleNamespace, denial_code: str) -> None:
     account = ServiceAccount.objects.filter(id=rows.service_account.id)
     {
         "no_policy": lambda: account.update(policy=None),
         "policy_disabled": lambda: Policy.objects.filter(id=rows.policy.id).update(enabled=False),
         "project_disabled": lambda: Project.objects.filter(id=rows.project.id).update(enabled=False),
         "principal_disabled": lambda: account.update(enabled=False),
-    }[refusal]()
-    assert authenticate(rows.relay_key_value, now=NOW).denial_code == refusal
+    }[denial_code]()
+    assert authenticate(rows.relay_key_value, now=NOW).denial_code == denial_code
 
 
 def test_a_disabled_team_disables_its_projects(rows: SimpleNamespace) -> None:

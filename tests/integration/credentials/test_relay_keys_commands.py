@@ -69,7 +69,7 @@ def test_switching_a_key_answers_with_its_id(shell: Shell, rows: SimpleNamespace
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["create_key", "--service-account", "nobody"], "no service account 'nobody'"),
         (["create_key", "--service-account", "two\nlines"], r"no service account 'two\nlines'"),
@@ -94,10 +94,10 @@ def test_switching_a_key_answers_with_its_id(shell: Shell, rows: SimpleNamespace
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    shell: Shell, rows: SimpleNamespace, arguments: list[str], words: str
+    shell: Shell, rows: SimpleNamespace, arguments: list[str], message: str
 ) -> None:
     User.objects.create_user("taken")
-    assert words in shell.error_line(*arguments)
+    assert message in shell.error_line(*arguments)
 
 
 def test_without_json_the_words_are_for_people(rows: SimpleNamespace) -> None:

@@ -114,7 +114,7 @@ def test_a_token_of_a_deleted_user_is_unknown(rows: SimpleNamespace) -> None:
 
 
 @pytest.mark.parametrize(
-    ("refusal", "change"),
+    ("denial_code", "change"),
     [
         ("no_policy", lambda rows: User.objects.update(policy=None)),
         ("policy_disabled", lambda rows: Policy.objects.update(enabled=False)),
@@ -124,24 +124,24 @@ def test_a_token_of_a_deleted_user_is_unknown(rows: SimpleNamespace) -> None:
     ],
 )
 def test_a_token_that_may_not_create_is_still_known_and_reads(
-    rows: SimpleNamespace, client: Client, refusal: str, change: Callable[[SimpleNamespace], object]
+    rows: SimpleNamespace, client: Client, denial_code: str, change: Callable[[SimpleNamespace], object]
 ) -> None:
     batch = submit(rows)
     change(rows)
-    assert known(rows).denial_code == refusal
+    assert known(rows).denial_code == denial_code
     assert client.get(f"/v1/batches/{batch.id}", headers=rows.headers).status_code == 200
     created = client.post(
         "/v1/batches", {"requests": [{}]}, content_type="application/json", headers=rows.headers
     )
-    assert (created.status_code, created.json()["error"]["code"]) == (403, refusal)
+    assert (created.status_code, created.json()["error"]["code"]) == (403, denial_code)
 
 
 def test_a_project_that_is_gone_refuses_creation_and_nothing_else(rows: SimpleNamespace) -> None:
-    gone = make_caller(rows)
-    project_id = gone.project.id
-    rows.minted = mint_token(rows.user, project=gone.project, ttl_seconds=60, now=timezone.now())
-    gone.service_account.delete()
-    gone.project.delete()
+    deleted = make_caller(rows)
+    project_id = deleted.project.id
+    rows.minted = mint_token(rows.user, project=deleted.project, ttl_seconds=60, now=timezone.now())
+    deleted.service_account.delete()
+    deleted.project.delete()
     credential = known(rows)
     assert (credential.denial_code, credential.project_id) == ("project_disabled", project_id)
 

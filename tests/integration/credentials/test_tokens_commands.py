@@ -118,8 +118,8 @@ def test_a_secret_that_cannot_be_moved_is_named_and_stops_no_other(
     sealed, broken = rows.host_keys[1], rows.host_keys[0]
     HostKey.objects.filter(id=broken.id).update(secret_encrypted=b"nonsense")
     settings.RELAY_MASTER_KEY = f"{NEW},{settings.RELAY_MASTER_KEY}"
-    words = shell.error_line("reencrypt")
-    assert words.startswith(f"1 moved, 1 not: host key {broken.name}: a stored secret cannot be read")
+    message = shell.error_line("reencrypt")
+    assert message.startswith(f"1 moved, 1 not: host key {broken.name}: a stored secret cannot be read")
     settings.RELAY_MASTER_KEY = NEW
     sealed.refresh_from_db()
     assert decrypt(bytes(sealed.secret_encrypted)) == b"two"
@@ -136,7 +136,7 @@ def test_a_host_key_from_the_environment_has_nothing_to_move(shell: Shell, rows:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("arguments", "message"),
     [
         (["mint_token"], "required: --user"),
         (["mint_token", "--user", "nobody"], "no user 'nobody'"),
@@ -151,10 +151,10 @@ def test_a_host_key_from_the_environment_has_nothing_to_move(shell: Shell, rows:
     ],
 )
 def test_what_cannot_be_done_is_one_line(
-    shell: Shell, rows: SimpleNamespace, arguments: list[str], words: str
+    shell: Shell, rows: SimpleNamespace, arguments: list[str], message: str
 ) -> None:
     User.objects.create_user("lost")
-    assert words in shell.error_line(*arguments)
+    assert message in shell.error_line(*arguments)
 
 
 @pytest.mark.parametrize("command", [["mint_token", "--user", "ana"], ["rotate_signing_key"], ["reencrypt"]])

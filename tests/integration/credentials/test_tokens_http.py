@@ -59,7 +59,7 @@ def browser(rows: SimpleNamespace) -> Browser:
     return Browser(rows.user)
 
 
-def refusal(response: Any) -> tuple[int, str]:
+def error_of(response: Any) -> tuple[int, str]:
     assert response["Content-Type"] == "application/json"
     assert not InferenceToken.objects.exists()
     return response.status_code, response.json()["error"]["code"]
@@ -96,21 +96,21 @@ def test_a_logged_in_user_gets_a_token(
 def test_it_takes_a_session_and_no_other_credential(rows: SimpleNamespace) -> None:
     nobody = Browser(None)
     response = nobody.post(TOKEN, **rows.headers)
-    assert refusal(response) == (401, "missing_credential")
+    assert error_of(response) == (401, "missing_credential")
     assert response["WWW-Authenticate"] == "Bearer"
 
 
 def test_it_takes_the_csrf_token_of_the_session(browser: Browser) -> None:
     response = browser.client.post(TOKEN, b"{}", content_type="application/json")
-    assert refusal(response) == (403, "csrf_failed")
-    assert refusal(browser.post(TOKEN, **{"X-CSRFToken": "x" * 32})) == (403, "csrf_failed")
+    assert error_of(response) == (403, "csrf_failed")
+    assert error_of(browser.post(TOKEN, **{"X-CSRFToken": "x" * 32})) == (403, "csrf_failed")
     form = browser.client.post(TOKEN, {"project": "project1"})
-    assert refusal(form) == (403, "csrf_failed")
+    assert error_of(form) == (403, "csrf_failed")
 
 
 def test_a_user_who_was_switched_off_is_logged_out(rows: SimpleNamespace, browser: Browser) -> None:
     User.objects.update(is_active=False)
-    assert refusal(browser.post(TOKEN)) == (401, "missing_credential")
+    assert error_of(browser.post(TOKEN)) == (401, "missing_credential")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_user_who_was_switched_off_is_logged_out(rows: SimpleNamespace, browse
     ],
 )
 def test_what_makes_no_sense_is_refused(browser: Browser, body: object, code: str) -> None:
-    assert refusal(browser.post(TOKEN, body)) == (400, code)
+    assert error_of(browser.post(TOKEN, body)) == (400, code)
 
 
 def test_a_project_that_is_not_ones_own_is_refused_alike_whether_it_exists_or_not(
@@ -140,30 +140,30 @@ def test_a_project_that_is_not_ones_own_is_refused_alike_whether_it_exists_or_no
 ) -> None:
     Project.objects.create(name="other", team=rows.team)
     other, none = (browser.post(TOKEN, {"project": name}) for name in ("other", "none"))
-    assert refusal(other) == refusal(none) == (403, "forbidden")
+    assert error_of(other) == error_of(none) == (403, "forbidden")
     assert other.content == none.content
 
 
-def test_a_user_without_a_project_is_told(browser: Browser) -> None:
+def test_a_user_without_a_project_is_rejected(browser: Browser) -> None:
     User.objects.update(project=None)
     response = browser.post(TOKEN)
-    assert refusal(response) == (403, "forbidden")
+    assert error_of(response) == (403, "forbidden")
     assert "no project" in response.json()["error"]["message"]
 
 
 def test_a_large_body_is_not_read(browser: Browser) -> None:
-    assert refusal(browser.post(TOKEN, b" " * 10_001)) == (413, "body_too_large")
+    assert error_of(browser.post(TOKEN, b" " * 10_001)) == (413, "body_too_large")
     form = browser.client.post(TOKEN, {"csrfmiddlewaretoken": "x" * 20_000})
-    assert refusal(form) == (413, "body_too_large")
+    assert error_of(form) == (413, "body_too_large")
 
 
-def test_an_unreadable_signing_key_is_our_own_trouble(
+def test_an_unreadable_signing_key_is_a_503(
     rows: SimpleNamespace, browser: Browser, settings: Settings
 ) -> None:
     mint_token(rows.user, project=None, ttl_seconds=60, now=timezone.now())
     InferenceToken.objects.all().delete()
     settings.RELAY_MASTER_KEY = base64.b64encode(b"another key".ljust(32)).decode()
-    assert refusal(browser.post(TOKEN)) == (503, "unavailable")
+    assert error_of(browser.post(TOKEN)) == (503, "unavailable")
 
 
 def test_only_posts_are_taken(browser: Browser) -> None:

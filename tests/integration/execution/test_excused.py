@@ -300,7 +300,7 @@ def openings(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str, str, str,
     return [
         (record.levelname, record.host, record.host_key, record.status, record.seconds)  # type: ignore[attr-defined]
         for record in caplog.records
-        if record.getMessage() == "the breaker of a host key opened"
+        if record.getMessage() == "breaker opened"
     ]
 
 

@@ -1,4 +1,4 @@
-"""Releases that Redis could not be told of, paid at a beat: a few at a time, and without a word on any host key."""
+"""Deferred releases are sent at a heartbeat: a few at a time, and without a signal for any host key."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def _redis_is_back() -> Iterator[None]:
 def answer_slowly(listener: socket.socket, stop: threading.Event) -> None:
     connection, _ = listener.accept()
     with connection:
-        while not stop.is_set() and (asked := connection.recv(65_536)):
-            for _ in _COMMAND.findall(asked):
+        while not stop.is_set() and (commands := connection.recv(65_536)):
+            for _ in _COMMAND.findall(commands):
                 stop.wait(RESPONSE_SECONDS)
                 connection.sendall(b"+OK\r\n")
 
@@ -59,7 +59,7 @@ def slow_redis() -> Iterator[int]:
         thread.start()
         yield listener.getsockname()[1]
         stop.set()
-        gate_redis.client(connect_seconds=0.5, answer_seconds=0.5).close()
+        gate_redis.client(connect_timeout_seconds=0.5, response_timeout_seconds=0.5).close()
         thread.join()
 
 
@@ -68,10 +68,10 @@ def closed_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def release_unreported(settings: Settings, entered: HeldAdmission) -> None:
+def release_unreported(settings: Settings, held: HeldAdmission) -> None:
     url = settings.REDIS_URL
     point_redis_at(settings, closed_port())
-    entered.release(ERROR)
+    held.release(ERROR)
     settings.REDIS_URL = url
     clear_clients()
 
@@ -80,7 +80,7 @@ def heartbeat() -> None:
     liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
 
 
-def test_a_failure_that_is_told_late_opens_no_breaker(settings: Settings) -> None:
+def test_a_failure_that_is_reported_late_opens_no_breaker(settings: Settings) -> None:
     gate = Gate(rules=(rule("concurrency", 1),))
     release_unreported(settings, gate.acquire())
     assert not gate.passes()
@@ -90,15 +90,17 @@ def test_a_failure_that_is_told_late_opens_no_breaker(settings: Settings) -> Non
 
 def test_a_release_that_redis_does_not_take_holds_up_no_other(settings: Settings) -> None:
     gate = Gate(rules=(rule("concurrency", 1),))
-    entered = gate.acquire()
+    held = gate.acquire()
     liveness.defer_release(plan=b"no plan", call={})
-    release_unreported(settings, entered)
+    release_unreported(settings, held)
     heartbeat()
     assert gate.passes()
     assert not liveness._deferred
 
 
-def test_a_beat_pays_what_there_is_time_for(settings: Settings, slow_redis: int) -> None:
+def test_a_heartbeat_sends_the_deferred_releases_that_there_is_time_for(
+    settings: Settings, slow_redis: int
+) -> None:
     point_redis_at(settings, slow_redis)
     indebted = Liveness()
     for _ in range(20):

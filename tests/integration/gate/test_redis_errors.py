@@ -1,4 +1,4 @@
-"""What becomes of an error reply of Redis, and of a wrong one, in the processes that ask it: an outage, and no more."""
+"""An error or a wrong reply of Redis is treated as an outage by every process that uses it."""
 
 from __future__ import annotations
 
@@ -62,19 +62,19 @@ def test_a_call_waits_at_the_gate(proxy: RedisProxy, reply: bytes) -> None:
     gate = Gate(keys=("one", "two", "three"))
     for commands in (WRITES, frozenset[str]()):
         proxy.answer(reply, commands=commands)
-        refusal = gate.denial()
-        assert (refusal.postponement.reason, refusal.postponement.must_wait) == ("redis_away", True)
+        denial = gate.denial()
+        assert (denial.postponement.reason, denial.postponement.must_wait) == ("redis_away", True)
         proxy.forward()
         assert gate.passes()
 
 
 @each_answer
-def test_an_answer_that_came_counts_although_redis_cannot_be_told(proxy: RedisProxy, reply: bytes) -> None:
-    entered = Gate(keys=("one", "two"), rules=(rule("concurrency", 1),)).acquire()
+def test_a_response_counts_although_redis_is_unavailable(proxy: RedisProxy, reply: bytes) -> None:
+    held = Gate(keys=("one", "two"), rules=(rule("concurrency", 1),)).acquire()
     for commands in (WRITES, frozenset[str]()):
         proxy.answer(reply, commands=commands)
-        assert entered.next_key(ERROR) is None
-    entered.release()
+        assert held.next_key(ERROR) is None
+    held.release()
 
 
 @pytest.mark.parametrize("index", [0, 2, -1])
@@ -119,7 +119,7 @@ def test_messages_go_to_the_server_that_has_the_address_of_one_that_became_a_rep
 
 @each_answer
 @pytest.mark.django_db
-def test_the_breakers_cannot_be_told(proxy: RedisProxy, reply: bytes) -> None:
+def test_breaker_states_are_unavailable(proxy: RedisProxy, reply: bytes) -> None:
     host_keys = make_catalog("http://127.0.0.1:1").host_keys
     proxy.answer(reply)
     with pytest.raises(RedisUnavailable):
@@ -132,7 +132,7 @@ def test_a_sign_of_life_is_given_again_when_redis_takes_it(proxy: RedisProxy, re
     liveness.heartbeat()
     proxy.forward()
     liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
-    assert gate_redis.client().exists(f"rb:gate:present:{liveness.id}") == 1
+    assert gate_redis.client().exists(f"rb:gate:liveness:{liveness.id}") == 1
 
 
 @each_answer

@@ -70,8 +70,8 @@ class Catalog:
     def code(self, name: str = "m", *, adapter: str = "openai") -> str:
         with pytest.raises(CallFailed) as failed:
             self.route(name, adapter=adapter)
-        words = "cross-shape dispatch" if failed.value.failure.code == "cross_shape" else name[:50]
-        assert words in failed.value.failure.message
+        message = "cross-shape dispatch" if failed.value.failure.code == "cross_shape" else name[:50]
+        assert message in failed.value.failure.message
         return failed.value.failure.code
 
 
@@ -81,7 +81,7 @@ def catalog() -> Catalog:
 
 
 def hosts(route: Route) -> list[str]:
-    return [choice.host for choice in route.bindings]
+    return [binding.host for binding in route.bindings]
 
 
 @pytest.mark.parametrize(
@@ -262,9 +262,9 @@ def test_a_binding_has_its_upstream_name_and_its_prices(catalog: Catalog) -> Non
 
 
 def test_a_policy_that_is_gone_or_disabled_fails(catalog: Catalog) -> None:
-    with pytest.raises(CallFailed) as gone:
+    with pytest.raises(CallFailed) as deleted:
         resolve(policy_id=uuid.uuid4(), model_name="m", adapter="openai")
-    assert gone.value.failure.code == "policy_deleted"
+    assert deleted.value.failure.code == "policy_deleted"
 
     Policy.objects.update(enabled=False)
     with pytest.raises(CallFailed) as disabled:

@@ -75,8 +75,8 @@ def test_a_line_of_a_breaker_that_opens_names_host_key_and_status_and_no_secret(
     catalog = make_catalog(upstream.url, host_key_values=("planted-secret",))
     upstream.script(answers.json({"error": "planted-error"}, status=401))
     execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, in_flight=InFlightItems(uuid7()))
-    assert line_about(written, "the breaker of a host key opened").endswith(
-        " WARNING routing.gate.admission the breaker of a host key opened"
+    assert line_about(written, "breaker opened").endswith(
+        " WARNING routing.gate.admission breaker opened"
         f" host={catalog.host.name} host_key={catalog.host_keys[0].name} status=401 seconds=60"
     )
     assert "planted" not in written.getvalue()

@@ -1,4 +1,4 @@
-"""An answer belongs to its request: whatever an upstream sends, nobody reads the answer to somebody else's call."""
+"""A response belongs to its request: whatever an upstream sends, no caller gets the response to another's call."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def said_to(catalog: SimpleNamespace, words: str) -> str:
-    """What comes back for the words; empty when the call failed."""
+    """The prompt that the upstream echoes; empty when the call failed."""
     outcome = send(call_of(catalog, body=body_with(words)))
     return prompt_in(outcome.body) if outcome.failure is None else ""
 
@@ -136,7 +136,7 @@ def test_an_upstream_that_was_out_of_step_has_a_connection_for_each_request(
     (record,) = caplog.records
     line = json.loads(JsonFormatter().format(record))
     assert (line["level"], line["logger"]) == ("WARNING", "routing.transport.idle_connections")
-    assert line["event"].startswith("upstream out of step")
+    assert line["event"] == "upstream connection out of step"
     assert line["host"] == "127.0.0.1"
 
 
@@ -212,8 +212,8 @@ def descriptors_to(upstream: Upstream) -> int:
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_connection_that_was_cut_after_its_answer_serves_the_next_call(upstream: Upstream) -> None:
-    """The line that is cut has let go of it: another call may be on it by then."""
+def test_a_connection_of_a_call_aborted_after_its_response_serves_the_next_call(upstream: Upstream) -> None:
+    """The aborted handle is detached from the connection, which may serve another call by then."""
     catalog = make_catalog(upstream.url)
     upstream.handler = lambda _: WELL
     call = call_of(catalog, body=body_with("first"))
@@ -237,7 +237,7 @@ def test_owners_do_not_share_a_connection(upstream: Upstream) -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_two_owners_read_no_foreign_words_from_upstreams_that_misbehave_at_random() -> None:
-    """Each upstream is a new one, which nobody distrusts yet."""
+    """Each upstream is a new one, which is not distrusted yet."""
     one = make_catalog("http://upstream.invalid")
     callers = (one, make_caller(one))
     said: dict[str, str] = {}

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.transport import connection_pool, idle_connections
+from routing.transport.abort_handle import AbortHandle
 from routing.transport.http_response import find_final_status
 from routing.transport.idle_connections import IDLE_CONNECTIONS
-from routing.upstream.call import AbortHandle
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import Aborter, call_of
 from tests.support.rows.catalog import make_catalog
@@ -163,10 +163,10 @@ def test_interim_answers_without_end_in_the_middle_of_a_request_are_not_taken_in
     assert outcome.failure.code == "upstream_unreadable"
 
 
-def test_a_refusal_in_the_middle_of_a_request_is_its_answer(
+def test_a_rejection_in_the_middle_of_a_request_is_its_response(
     upstream: Upstream, catalog: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On a connection that served before, without its words: they might be about another request."""
+    """On a reused connection the body is dropped: it might be about another request."""
     used = bool(upstream.requests)
     upstream.before_body = lambda sock: sock.sendall(
         b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\n{  }"
@@ -182,7 +182,7 @@ def test_a_refusal_in_the_middle_of_a_request_is_its_answer(
     assert said(send_words(catalog, "third")) == "third"
 
 
-def test_a_refusal_is_heard_also_when_the_upstream_reads_no_further(
+def test_a_rejection_is_read_also_when_the_upstream_reads_no_further(
     upstream: Upstream, catalog: SimpleNamespace
 ) -> None:
     over = threading.Event()
@@ -217,7 +217,7 @@ def test_an_upstream_that_hangs_up_in_the_middle_of_a_request_is_not_out_of_step
     assert "out of step" not in caplog.text
 
 
-def test_a_call_that_is_cut_in_the_middle_of_its_request_says_nothing_of_its_upstream(
+def test_a_call_aborted_in_the_middle_of_its_request_says_nothing_of_its_upstream(
     upstream: Upstream, catalog: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
     began, over = threading.Event(), threading.Event()
@@ -239,7 +239,7 @@ def test_a_call_that_is_cut_in_the_middle_of_its_request_says_nothing_of_its_ups
 
 
 class NoticingAbortHandle(AbortHandle):
-    """Tells when a call has its connection in hand, and has written nothing yet."""
+    """Calls `notice` when a call has its connection, and has written nothing yet."""
 
     def __init__(self, notice: Callable[[], object]) -> None:
         super().__init__()
@@ -254,19 +254,19 @@ class NoticingAbortHandle(AbortHandle):
 def test_what_comes_on_a_used_connection_before_anything_is_written_costs_the_call_nothing(
     caplog: pytest.LogCaptureFixture, end: bytes
 ) -> None:
-    """It is dialled again."""
+    """A new connection is made."""
     with Upstream() as upstream:
         upstream.handler = lambda _: WELL
         catalog = make_catalog(upstream.url)
         assert said(send_words(catalog, "first")) == "first"
         call = call_of(catalog, body=body_with("second"))
-        line = NoticingAbortHandle(lambda: end_first_connection(upstream, end))
-        outcome = send(replace(call, abort_handle=line))
+        abort_handle = NoticingAbortHandle(lambda: end_first_connection(upstream, end))
+        outcome = send(replace(call, abort_handle=abort_handle))
 
         assert said(outcome) == "second"
         assert (outcome.keys_tried, len(upstream.requests)) == (1, 2)
-    warnings = [record.message.partition(":")[0] for record in caplog.records]
-    assert warnings == (["upstream out of step"] if end else [])
+    warnings = [record.message for record in caplog.records]
+    assert warnings == (["upstream connection out of step"] if end else [])
 
 
 def end_first_connection(upstream: Upstream, end: bytes) -> None:

@@ -33,7 +33,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "adding-an-adapter.md"
 
 @pytest.fixture
 def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
-    """The page's file, and its line in the registry."""
+    """The adapter of the page, registered."""
     (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec(compile(code, str(PAGE), "exec"), names)
@@ -66,7 +66,7 @@ def test_an_item_goes_through_it_and_is_priced(catalog: SimpleNamespace, upstrea
     assert UsageEvent.objects.get().cost_nanos == 540_000
 
 
-def test_an_error_in_its_answer_is_told_from_an_answer(catalog: SimpleNamespace, upstream: Upstream) -> None:
+def test_an_error_in_place_of_a_response_is_recognized(catalog: SimpleNamespace, upstream: Upstream) -> None:
     upstream.script(answers.json({"error": "no"}))
     batch = submit(catalog, b'{"model": "ours"}', shape="example")
     item = BatchItem.objects.get(batch_id=batch.id)

@@ -101,16 +101,16 @@ def test_it_is_shown_as_json_and_csv_and_to_the_admin_and_added_to_no_total(
     client: Client, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     event = event_of(catalog, upstream, of_vendor("OpenRouter"))
-    shown = asked(client, catalog, "/v1/usage/events")["events"]
+    shown = get_json(client, catalog, "/v1/usage/events")["events"]
     assert [each["upstream_cost_nanos"] for each in shown] == [OPENROUTER_COST]
     file = client.get("/v1/usage/events?format=csv", headers=catalog.headers)
     (row,) = csv.DictReader(io.StringIO(file.getvalue().decode()))
     assert row["upstream_cost_nanos"] == "950000000"
     page = owner_client().get(f"/admin/usage/usageevent/{event.id}/change/").content.decode()
     assert "0.95 USD" in page
-    assert asked(client, catalog, "/v1/usage/included")["used_nanos"] == 454_000
-    assert asked(client, catalog, "/v1/usage/summary")["rows"][0]["cost_nanos"] == 454_000
+    assert get_json(client, catalog, "/v1/usage/included")["used_nanos"] == 454_000
+    assert get_json(client, catalog, "/v1/usage/summary")["rows"][0]["cost_nanos"] == 454_000
 
 
-def asked(client: Client, catalog: SimpleNamespace, path: str) -> Any:
+def get_json(client: Client, catalog: SimpleNamespace, path: str) -> Any:
     return json.loads(client.get(path, headers=catalog.headers).content)

@@ -211,7 +211,7 @@ def test_what_no_shape_could_send_is_an_invalid_item(
 
 
 @pytest.mark.parametrize("character", [b"x", "😀".encode(), b"\\ud83d\\ude00", b"\\n", b"\\u00e9"])
-def test_a_model_of_a_megabyte_is_no_model_and_told_by_its_beginning(
+def test_a_model_of_a_megabyte_is_not_found_and_named_by_its_beginning(
     upstream: Upstream, catalog: SimpleNamespace, character: bytes
 ) -> None:
     name = character * (1_000_000 // len(character))

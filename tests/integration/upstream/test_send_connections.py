@@ -1,4 +1,4 @@
-"""How upstreams are connected to: TLS, proxies, refused addresses, kept connections."""
+"""Connections to upstreams: TLS, proxies, denied addresses, idle connections."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_a_certificate_for_another_address_is_refused(tmp_path: Path) -> None:
         assert upstream.requests == []
 
 
-def test_two_handshakes_that_break_are_dialled_again_with_the_same_key(tmp_path: Path) -> None:
+def test_two_handshakes_that_break_are_redialled_with_the_same_key(tmp_path: Path) -> None:
     with tls_upstream(tmp_path, trusted=True) as upstream:
         upstream.broken_handshakes = 2
         outcome = send(call_of(make_catalog(upstream.url, host_key_values=("one", "two"))))
@@ -105,7 +105,7 @@ def test_two_handshakes_that_break_are_dialled_again_with_the_same_key(tmp_path:
         assert [request.credential for request in upstream.requests] == ["one"]
 
 
-def test_a_cut_ends_a_call_over_tls(tmp_path: Path) -> None:
+def test_an_abort_ends_a_call_over_tls(tmp_path: Path) -> None:
     with tls_upstream(tmp_path, trusted=True) as upstream:
         upstream.script(answers.held(threading.Event()))
         call = call_of(make_catalog(upstream.url))

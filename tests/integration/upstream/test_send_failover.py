@@ -1,4 +1,4 @@
-"""Which trouble moves a call to another host key, another dial, or another binding."""
+"""Which failures lead to another host key, to a redial, or to another binding."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def point_host_at(catalog: SimpleNamespace, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "trouble",
+    "failed_response",
     [
         *[answers.status(code) for code in (401, 402, 403, 429, 500, 502, 503, 529)],
         answers.close(),
@@ -66,10 +66,10 @@ def point_host_at(catalog: SimpleNamespace, url: str) -> None:
         answers.chunked(b"{", ended=False),
     ],
 )
-def test_trouble_that_another_key_may_not_have_moves_to_the_next_key(
-    upstream: Upstream, catalog: SimpleNamespace, trouble: Answer
+def test_a_failure_that_another_key_may_not_have_leads_to_the_next_key(
+    upstream: Upstream, catalog: SimpleNamespace, failed_response: Answer
 ) -> None:
-    upstream.script(trouble)
+    upstream.script(failed_response)
     call = call_of(catalog)
     outcome = send(call)
 
@@ -111,7 +111,7 @@ def test_every_other_answer_is_final_for_the_attempt(
     assert credentials(upstream) == ["one"]
 
 
-def test_a_host_that_cannot_be_reached_is_dialled_three_times_and_nothing_counts_as_sent(
+def test_a_host_that_cannot_be_reached_is_tried_three_times_and_nothing_counts_as_sent(
     catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     point_host_at(catalog, f"http://127.0.0.1:{closed_port()}")
@@ -171,9 +171,7 @@ def test_when_a_host_cannot_be_reached_the_next_binding_is_tried(
     assert outcome.keys_tried == 1
 
 
-def test_a_keys_trouble_does_not_move_to_another_binding(
-    upstream: Upstream, catalog: SimpleNamespace
-) -> None:
+def test_a_failed_key_does_not_lead_to_another_binding(upstream: Upstream, catalog: SimpleNamespace) -> None:
     add_binding(catalog, upstream.url)
     upstream.handler = lambda _: answers.status(500)
     send(call_of(catalog))
@@ -207,7 +205,7 @@ def test_an_idle_connection_is_not_used_again_after_the_upstream_hung_up(
 def test_a_host_that_cannot_be_called_now_fails_its_items_as_unreachable_whatever_else_the_model_has(
     upstream: Upstream, catalog: SimpleNamespace
 ) -> None:
-    """Its header's file or variable is away for a moment; a `cross_shape` would be final."""
+    """The header's file or variable is missing for a moment; a `cross_shape` would be final."""
     add_binding(catalog, upstream.url, adapter="anthropic")
     HostHeader.objects.create(host=catalog.host, name="X-Token", env_name="UPSTREAM_TEST_UNSET")
     resolve.clear_cache()

@@ -209,14 +209,14 @@ def test_with_waiting_the_item_goes_back_and_the_policy_is_passed_over(
     assert UsageEvent.objects.count() == 1
 
 
-@pytest.mark.parametrize("trouble", [403, 500, 503])
-def test_trouble_that_passes_makes_every_item_wait(
-    catalog: SimpleNamespace, upstream: Upstream, trouble: int
+@pytest.mark.parametrize("status", [403, 500, 503])
+def test_a_failure_that_passes_makes_every_item_wait(
+    catalog: SimpleNamespace, upstream: Upstream, status: int
 ) -> None:
-    upstream.handler = lambda _: answers.status(trouble)
+    upstream.handler = lambda _: answers.status(status)
     batch = submit(catalog, chat_body(), chat_body())
     first = run(batch, 0)
-    assert (first.state, first.error_code, first.upstream_status) == ("discarded", "upstream_status", trouble)
+    assert (first.state, first.error_code, first.upstream_status) == ("discarded", "upstream_status", status)
     item = run(batch, 1)
     assert (item.state, item.attempt, item.waiting_reason) == ("available", 0, "breaker_open")
     assert item.not_before
@@ -242,7 +242,7 @@ def test_keys_that_are_refused_for_good_fail_the_item_unless_it_waits(
 
 
 class Redis:
-    """Where the gate looks for its Redis. Nobody listens there while it is away."""
+    """The address of the gate's Redis. Nothing listens there while it is stopped."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -267,7 +267,7 @@ def redis(settings: Settings) -> Iterator[Redis]:
     found.start()
 
 
-def test_while_redis_is_away_items_wait_in_every_mode(
+def test_while_redis_is_unavailable_items_wait_in_every_mode(
     catalog: SimpleNamespace, upstream: Upstream, redis: Redis
 ) -> None:
     redis.stop()
@@ -277,7 +277,7 @@ def test_while_redis_is_away_items_wait_in_every_mode(
     assert not UsageEvent.objects.exists()
 
 
-def test_an_answer_counts_though_redis_went_away_and_places_are_released_when_it_is_back(
+def test_a_response_counts_while_redis_is_unavailable_and_places_are_released_when_it_is_back(
     catalog: SimpleNamespace, upstream: Upstream, redis: Redis
 ) -> None:
     limit_policy(catalog, ("concurrency", 1, None, ""))
@@ -296,10 +296,10 @@ def test_an_answer_counts_though_redis_went_away_and_places_are_released_when_it
 
 
 @pytest.mark.parametrize("mode", ["wait", "fail"])
-def test_an_item_refused_by_a_key_while_redis_went_away_waits_for_it_as_any_other(
+def test_an_item_rejected_for_its_key_while_redis_is_unavailable_waits_as_any_other(
     catalog: SimpleNamespace, upstream: Upstream, redis: Redis, mode: str
 ) -> None:
-    """There is another key, and whether it may be used cannot be told."""
+    """There is another key, and whether it may be used is unknown."""
 
     def answer(_: object) -> Answer:
         redis.stop()
@@ -321,7 +321,7 @@ def test_a_redis_that_lost_its_scripts_and_state_goes_on(catalog: SimpleNamespac
     assert code_of(catalog) == ""
 
 
-def test_a_cut_ends_the_wait_for_another_calls_end_and_is_no_spent_limit(
+def test_an_abort_ends_the_wait_for_another_calls_end_and_is_no_spent_limit(
     upstream: Upstream, catalog: SimpleNamespace
 ) -> None:
     limit_policy(catalog, ("concurrency", 1, None, ""))

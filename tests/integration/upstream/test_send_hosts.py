@@ -39,7 +39,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 
 @pytest.fixture(autouse=True)
-def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(unusable_log, "_reported", {})
 
 
@@ -170,12 +170,12 @@ def test_a_header_whose_value_cannot_be_had_or_sent_stops_the_host(
     with caplog.at_level(logging.WARNING):
         assert failure_code(catalog) == failure_code(catalog) == "upstream_unreachable"
     assert upstream.requests == []
-    (line,) = [
-        record.getMessage() for record in caplog.records if record.name == "routing.resolution.unusable_log"
-    ]
-    assert line.startswith(f"part of the catalog cannot be used: host {catalog.host.name}: ")
-    assert "X-Team" in line
-    assert "x: y" not in line
+    (record,) = [record for record in caplog.records if record.name == "routing.resolution.unusable_log"]
+    reason = record.__dict__["reason"]
+    assert record.getMessage() == "catalog row unusable"
+    assert reason.startswith(f"host {catalog.host.name}: ")
+    assert "X-Team" in reason
+    assert "x: y" not in reason
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_file_is_read_again_when_the_rows_are(
 
 
 @pytest.mark.parametrize("content", [None, "", "planted two words", "planted\nlines", "planted" * 2000])
-def test_a_key_whose_file_is_of_no_use_is_passed_over_and_told(
+def test_a_key_whose_file_is_unusable_is_skipped_and_logged(
     catalog: SimpleNamespace, tmp_path: Path, content: str | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "key"
@@ -234,14 +234,12 @@ def test_a_key_whose_file_is_of_no_use_is_passed_over_and_told(
     HostKey.objects.update(secret_encrypted=None, file_path=str(file))
     with caplog.at_level(logging.WARNING):
         assert failure_code(catalog) == failure_code(catalog) == "no_keys"
-    (line,) = [
-        record.getMessage() for record in caplog.records if record.name == "routing.resolution.unusable_log"
-    ]
-    assert f"host key {catalog.host_keys[0].name}" in line
-    assert "planted" not in line
+    (record,) = [record for record in caplog.records if record.name == "routing.resolution.unusable_log"]
+    assert f"host key {catalog.host_keys[0].name}" in record.__dict__["reason"]
+    assert "planted" not in record.__dict__["reason"]
 
 
-def test_what_comes_back_is_told_again_when_it_goes(
+def test_a_row_that_was_usable_again_is_logged_again(
     catalog: SimpleNamespace, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = tmp_path / "key"

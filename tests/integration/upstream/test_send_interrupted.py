@@ -1,4 +1,4 @@
-"""A call ends at its deadline, and at once when another thread cuts its line, wherever it is."""
+"""A call ends at its deadline, and at once when another thread aborts it, whatever it is doing."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db
 
-# How soon after its deadline, or a cut, a call is over and its slot free: what is promised, not what is usual.
+# How soon after its deadline or an abort a call has to be over and its slot free: the promise, not the usual time.
 FREE_SECONDS = 2
 SLOW_HEADERS = b"HTTP/1.1 200 OK\r\nX-Slow: "
 
 
 def dripping_headers() -> Answer:
-    """A header line of a byte now and then: each read succeeds, none ends it."""
+    """A header line that comes byte by byte: each read succeeds, none ends it."""
     return answers.drip(every_seconds=0.05, head=SLOW_HEADERS)
 
 
@@ -133,7 +133,7 @@ def test_a_database_that_is_slow_to_say_where_a_call_goes_uses_up_none_of_its_ti
     assert outcome.failure is None
 
 
-def test_while_the_database_is_away_no_deadline_runs(catalog: SimpleNamespace) -> None:
+def test_while_the_database_is_unavailable_no_deadline_runs(catalog: SimpleNamespace) -> None:
     call = call_of(catalog)
     resolve.clear_cache()
     with connection.execute_wrapper(away), pytest.raises(OperationalError):
@@ -161,13 +161,13 @@ def test_a_deadline_that_passed_already_sends_nothing(upstream: Upstream, catalo
 
 
 @pytest.mark.parametrize("hang", list(HANGS))
-def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNamespace, hang: str) -> None:
+def test_an_abort_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNamespace, hang: str) -> None:
     upstream.script(HANGS[hang])
     call = call_of(catalog)
 
     def once_it_waits() -> None:
         upstream.wait_for(lambda up: up.in_flight == 1)
-        threading.Event().wait(0.1)  # Until it has read what came: nothing that can be seen tells when.
+        threading.Event().wait(0.1)  # Long enough for it to read what came; no event shows when it has.
 
     cutter = Aborter(call.abort_handle, reason="cancelled", when=once_it_waits)
     outcome = send(call)
@@ -183,7 +183,7 @@ def test_a_cut_ends_the_call_and_hangs_up(upstream: Upstream, catalog: SimpleNam
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
-def test_a_cut_ends_a_connect_and_a_handshake_too(catalog: SimpleNamespace, scheme: str) -> None:
+def test_an_abort_ends_a_connect_and_a_handshake_too(catalog: SimpleNamespace, scheme: str) -> None:
     with port_that_does_not_answer() if scheme == "http" else port_without_a_handshake() as port:
         point_host_at(catalog, f"{scheme}://127.0.0.1:{port}")
         call = call_of(catalog)
@@ -197,7 +197,7 @@ def test_a_cut_ends_a_connect_and_a_handshake_too(catalog: SimpleNamespace, sche
     assert not outcome.sent
 
 
-def test_a_cut_ends_the_wait_between_two_dials(catalog: SimpleNamespace) -> None:
+def test_an_abort_ends_the_wait_between_two_connects(catalog: SimpleNamespace) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     point_host_at(catalog, f"http://127.0.0.1:{port}")
@@ -211,7 +211,7 @@ def test_a_cut_ends_the_wait_between_two_dials(catalog: SimpleNamespace) -> None
     assert outcome.failure.code == "timeout"
 
 
-def test_a_line_that_was_cut_before_sends_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:
+def test_a_call_that_was_aborted_before_sends_nothing(upstream: Upstream, catalog: SimpleNamespace) -> None:
     assert send(call_of(catalog)).failure is None
     call = call_of(catalog)
     call.abort_handle.abort("cancelled")

@@ -35,31 +35,31 @@ def caller_of_all_keys() -> SimpleNamespace:
     return make_caller(SimpleNamespace(policy=policy))
 
 
-@pytest.mark.parametrize("asked", CALLS, ids=lambda asked: asked.model)
+@pytest.mark.parametrize("expected", CALLS, ids=lambda expected: expected.model)
 def test_a_vendor_is_asked_as_it_documents(
-    upstream: Upstream, asked: ExpectedRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    upstream: Upstream, expected: ExpectedRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    entry = entries()[asked.vendor]
+    entry = entries()[expected.vendor]
     for name in variables(entry):
         monkeypatch.setenv(name, KEY)
     file = tmp_path / "catalog.yaml"
     file.write_text(at(entry, upstream.url))
     apply_catalog(file)
-    body = json.dumps(json.loads(BODIES[asked.adapter]) | {"model": asked.model}).encode()
+    body = json.dumps(json.loads(BODIES[expected.adapter]) | {"model": expected.model}).encode()
 
-    outcome = send(call_of(caller_of_all_keys(), adapter=asked.adapter, body=body))
+    outcome = send(call_of(caller_of_all_keys(), adapter=expected.adapter, body=body))
 
     assert outcome.failure is None
     (request,) = upstream.requests
-    assert (request.method, request.path) == ("POST", asked.path)
-    assert request.json()["model"] == asked.upstream_name
-    assert {name: request.headers[name] for name in KEY_HEADERS & request.headers.keys()} == asked.key
-    assert request.headers.keys() - OF_EVERY_CALL == asked.key.keys() | asked.headers.keys()
-    assert asked.headers.items() <= request.headers.items()
+    assert (request.method, request.path) == ("POST", expected.path)
+    assert request.json()["model"] == expected.upstream_name
+    assert {name: request.headers[name] for name in KEY_HEADERS & request.headers.keys()} == expected.key
+    assert request.headers.keys() - OF_EVERY_CALL == expected.key.keys() | expected.headers.keys()
+    assert expected.headers.items() <= request.headers.items()
 
 
 def test_the_page_and_the_table_name_the_same_vendors() -> None:
-    assert list(entries()) == list(dict.fromkeys(asked.vendor for asked in CALLS))
+    assert list(entries()) == list(dict.fromkeys(expected.vendor for expected in CALLS))
 
 
 def test_the_whole_page_is_one_catalog(tmp_path: Path) -> None:

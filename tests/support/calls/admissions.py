@@ -1,4 +1,4 @@
-"""Passages through the gate for tests: bindings without rows, and a clock that the test moves."""
+"""Admissions for tests: bindings without rows, and a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""
 
-UNAUTHORIZED = BreakerSignal("refused", status="401")
-FORBIDDEN = BreakerSignal("trouble", status="403")
-ERROR = BreakerSignal("trouble", status="503")
-CONNECTION_LOST = BreakerSignal("trouble", status="connection lost")
+UNAUTHORIZED = BreakerSignal("unauthorized", status="401")
+FORBIDDEN = BreakerSignal("error", status="403")
+ERROR = BreakerSignal("error", status="503")
+CONNECTION_LOST = BreakerSignal("error", status="connection lost")
 
 
 def throttled(seconds: float) -> BreakerSignal:
-    return BreakerSignal("busy", status="429", milliseconds=round(seconds * 1000))
+    return BreakerSignal("throttled", status="429", milliseconds=round(seconds * 1000))
 
 
 def rule(meter: str, amount: int, window_seconds: int | None = None, strategy: str = "") -> Rule:
@@ -36,7 +36,7 @@ def rule(meter: str, amount: int, window_seconds: int | None = None, strategy: s
 
 @dataclass
 class Gate:
-    """A policy with one binding, and calls that pass at the time `now_ms` (0: Redis's own)."""
+    """A policy with one binding, and calls at the time `now_ms` (0: Redis's own)."""
 
     keys: tuple[str, ...] = ("one",)
     rules: tuple[Rule, ...] = ()
@@ -82,20 +82,20 @@ class Gate:
         return Admission(rules=self.rules, deadline=time.monotonic() + seconds, now_ms=self.now_ms)
 
     def acquire(self) -> HeldAdmission:
-        """Raises Refused."""
+        """Raises AdmissionDenied."""
         admission = self.admission()
         key = admission.acquire(self.binding)
         assert key is not None
         return HeldAdmission(self, admission, key.name)
 
     def call(self, signal: BreakerSignal = OK, *, tokens: Tokens | None = None) -> str:
-        """A whole call, over at once; the name of its key. Raises Refused."""
+        """Make a whole call, which ends at once; return the name of its key. Raises AdmissionDenied."""
         held = self.acquire()
         held.release(signal, tokens=tokens)
         return held.key
 
     def passes(self) -> bool:
-        """Whether a call passes now; it is over at once."""
+        """Whether a call is admitted now; it ends at once."""
         try:
             self.call()
         except AdmissionDenied:
@@ -104,10 +104,10 @@ class Gate:
 
     def denial(self) -> AdmissionDenied:
         try:
-            entered = self.acquire()
-        except AdmissionDenied as refused:
-            return refused
-        raise AssertionError(f"admitted with {entered.key}")
+            held = self.acquire()
+        except AdmissionDenied as denied:
+            return denied
+        raise AssertionError(f"admitted with {held.key}")
 
     def wait_seconds(self) -> float:
         return self.denial().postponement.seconds

@@ -1,4 +1,4 @@
-"""Management commands as an operator or a script runs them: arguments in; exit code, stdout and stderr out."""
+"""Run management commands as a script does: arguments in; exit code, stdout and stderr out."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ class Shell:
         self._capfd = capfd
 
     def json_result(self, *arguments: str) -> dict[str, Any]:
-        """What the command says with --json, which must be all that it says."""
+        """The result that the command prints with --json. It must print nothing else."""
         code, out, err = self.run(*arguments, "--json")
         assert (code, err, out.count("\n")) == (0, "", 1)
-        answer: dict[str, Any] = json.loads(out)
-        return answer
+        result: dict[str, Any] = json.loads(out)
+        return result
 
     def error_line(self, *arguments: str) -> str:
-        """The one line with which the command fails."""
+        """The one line on stderr with which the command fails."""
         code, out, err = self.run(*arguments, "--json")
         assert (code, out, err.count("\n")) == (1, "", 1)
         return err.strip()
@@ -39,6 +39,6 @@ class Shell:
 
 @pytest.fixture
 def shell(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Shell:
-    # The test's transaction lives on the connection that a command would close behind it.
+    # A command closes all connections at its end, and with them the test's transaction.
     monkeypatch.setattr("django.db.connections.close_all", lambda: None)
     return Shell(capfd)

@@ -1,4 +1,4 @@
-"""Calls for tests of `routing.upstream.send`: a body, a caller out of a catalog, a line, and a deadline."""
+"""Calls for tests of `routing.upstream.send`: a body, a caller from a catalog, an abort handle, and a deadline."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
-from routing.upstream.call import AbortHandle, Call, Caller
+from routing.transport.abort_handle import AbortHandle
+from routing.upstream.call import Call, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -50,7 +51,7 @@ def call_of(
 
 
 class Aborter:
-    """Cuts the line from another thread once the condition holds; `at` tells when it did (monotonic)."""
+    """Aborts a call from another thread once the condition holds. `at`: when it did (monotonic)."""
 
     def __init__(self, abort_handle: AbortHandle, *, reason: str, when: Callable[[], object]) -> None:
         self.at = 0.0

@@ -13,9 +13,9 @@ from batches.dialects.results.json_lines import coalesce_chunks
 from batches.dialects.results.result_lines import render_result_line
 from batches.results import results
 from routing.adapters import ADAPTERS
+from routing.transport.abort_handle import AbortHandle
 from routing.transport.connection_attempt import ConnectionAttempt
 from routing.transport.http_request import UpstreamRequest, post
-from routing.upstream.call import AbortHandle
 from routing.upstream.failures import CallFailed
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_response

@@ -1,4 +1,4 @@
-"""Something of everything for the admin to show, with words planted where nobody may see them; and who looks."""
+"""Rows of every kind for the admin to show, with texts planted where no page may show them; and clients."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def make_admin_rows() -> SimpleNamespace:
 
 
 def planted_secrets(world: SimpleNamespace) -> tuple[str, ...]:
-    """What no page shows, but that of the payloads."""
+    """Texts that no page may show but the payload page."""
     return (HOST_KEY_SECRET, PROMPT, ANSWER, UPSTREAM_ERROR, world.relay_key_value, world.relay_key.key_hash)
 
 

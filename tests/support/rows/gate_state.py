@@ -1,4 +1,4 @@
-"""The gate's state in Redis, for tests: forgotten, and looked at."""
+"""Clear and list the gate's keys in Redis, for tests."""
 
 from __future__ import annotations
 

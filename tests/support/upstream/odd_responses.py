@@ -1,6 +1,6 @@
-"""Answers that echo the words of their request in every odd way that leaves a connection out of step.
+"""Responses that echo the prompt of their request in every odd way that leaves a connection out of step.
 
-`GOOD`: the words arrive, however oddly. `BAD`: they need not arrive; nobody else's may.
+`GOOD`: the prompt has to come back. `BAD`: it need not; but no other request's prompt may.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def prompt_of(request: Request) -> str:
     return str(request.json()["messages"][0]["content"])
 
 
-def body_with(words: str) -> bytes:
-    """The body of a call, which `words_in` finds again in its answer."""
-    return json.dumps({"model": "echo-1", "messages": [{"role": "user", "content": words}]}).encode()
+def body_with(prompt: str) -> bytes:
+    """The body of a call whose prompt `prompt_in` finds again in the response."""
+    return json.dumps({"model": "echo-1", "messages": [{"role": "user", "content": prompt}]}).encode()
 
 
 def prompt_in(answer: bytes) -> str:
@@ -92,9 +92,9 @@ def _chunked(*headers: bytes, behind: bytes = b"") -> Answer:
     return odd(lambda body: head + _chunks(body) + behind)
 
 
-def stolen(words: str = "stolen") -> bytes:
-    """An answer that nobody asked for."""
-    message = {"role": "assistant", "content": words}
+def stolen(text: str = "stolen") -> bytes:
+    """A response that no request asked for."""
+    message = {"role": "assistant", "content": text}
     return whole(json.dumps({**answers.CHAT, "choices": [{"index": 0, "message": message}]}).encode())
 
 

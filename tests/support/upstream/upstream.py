@@ -1,4 +1,4 @@
-"""A scripted upstream on a real socket: it answers as told, however wrongly, and remembers what it was asked.
+"""A scripted upstream on a real socket: it answers by a script, however wrongly, and keeps the requests.
 
     with Upstream() as upstream:                               # or the fixture `upstream`
         upstream.script(answers.status(429), answers.hang())   # one answer for each request, in order
@@ -96,7 +96,7 @@ Answer = Callable[[Exchange], None]
 
 
 class Upstream:
-    """`inside`: requests being answered now; `max_inside`: the most at once so far.
+    """`in_flight`: requests being answered now; `max_in_flight`: the most at once so far.
 
     `broken_handshakes`: with TLS, how many connections to close in place of a handshake. `before_body`: called with
     the socket when the headers of a request are read, and its body is not.
@@ -178,7 +178,7 @@ class Upstream:
         with self._changed:
             if not self._changed.wait_for(lambda: condition(self), seconds):
                 raise AssertionError(
-                    f"not within {seconds} s: {len(self._requests)} requests, {self.in_flight} inside"
+                    f"not within {seconds} s: {len(self._requests)} requests, {self.in_flight} in flight"
                 )
 
     def _start(self, run: Callable[..., None], *args: Any) -> None:
@@ -208,7 +208,7 @@ class Upstream:
                 sock = self._tls.wrap_socket(sock, server_side=True)
             self._serve_requests(sock, connection)
         except (OSError, ValueError):
-            pass  # The client went away, or was cut off: both are what tests do.
+            pass  # The client hung up, or was disconnected: tests do both.
         finally:
             with self._changed:
                 self._sockets.discard(held)
@@ -225,11 +225,11 @@ class Upstream:
         with sock.makefile("rb") as stream:
             while (request := self._read(sock, stream, connection)) is not None:
                 exchange = Exchange(request=request, sock=sock, stopping=self._stopping)
-                answer = self._enter(request)
+                answer = self._begin(request)
                 try:
                     answer(exchange)
                 finally:
-                    self._leave()
+                    self._end()
                 if not exchange.keep_alive:
                     return
 
@@ -247,7 +247,7 @@ class Upstream:
         body = stream.read(int(headers.get("content-length", "0")))
         return Request(0, connection, method, path, headers, body, time.monotonic())
 
-    def _enter(self, request: Request) -> Answer:
+    def _begin(self, request: Request) -> Answer:
         with self._changed:
             self._requests.append(request)
             request.number = len(self._requests)
@@ -258,7 +258,7 @@ class Upstream:
                 return self._script.popleft()
         return self.handler(request)
 
-    def _leave(self) -> None:
+    def _end(self) -> None:
         with self._changed:
             self.in_flight -= 1
             self._changed.notify_all()

@@ -1,4 +1,4 @@
-"""What a scripted upstream may answer (tests/support/upstream/upstream.py): valid, wrong, slow, cut."""
+"""Responses of a scripted upstream (tests/support/upstream/upstream.py): valid, wrong, slow, cut short."""
 
 from __future__ import annotations
 

@@ -12,17 +12,17 @@ from django.core.exceptions import ImproperlyConfigured
 
 from routing import failpoints
 
-REACH_THREE_TIMES = """
+PASS_THREE_TIMES = """
 from routing import failpoints
 for number in (1, 2, 3):
-    failpoints.reach("before_settle")
+    failpoints.failpoint("before_settle")
     print(number, flush=True)
 """
 
 
-def reach_three_times(fault: str) -> subprocess.CompletedProcess[str]:
+def pass_three_times(fault: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", REACH_THREE_TIMES],
+        [sys.executable, "-c", PASS_THREE_TIMES],
         env={**os.environ, "RELAY_FAULT": fault},
         capture_output=True,
         text=True,
@@ -32,18 +32,18 @@ def reach_three_times(fault: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_nothing_happens_at_a_point_that_is_not_named() -> None:
-    assert reach_three_times("after_claim:kill").stdout.split() == ["1", "2", "3"]
+    assert pass_three_times("after_claim:kill").stdout.split() == ["1", "2", "3"]
 
 
 def test_kill_ends_the_process_at_the_point() -> None:
-    ended = reach_three_times("before_settle:kill")
+    ended = pass_three_times("before_settle:kill")
 
     assert ended.returncode == -signal.SIGKILL
     assert ended.stdout == ""
 
 
 def test_a_number_waits_for_the_nth_time() -> None:
-    ended = reach_three_times("after_claim:stop, before_settle:kill@3")
+    ended = pass_three_times("after_claim:stop, before_settle:kill@3")
 
     assert ended.returncode == -signal.SIGKILL
     assert ended.stdout.split() == ["1", "2"]

@@ -29,51 +29,51 @@ class Source:
 
 def test_an_answer_is_kept_until_its_time_is_over() -> None:
     clock, source = Clock(), Source()
-    fresh = TtlCache[str, int](seconds=0.5, clock=clock)
-    assert fresh.get("a", source) == 1
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+    assert cache.get("a", source) == 1
     clock.now += 0.49
-    assert fresh.get("a", source) == 1
+    assert cache.get("a", source) == 1
     clock.now += 0.01
-    assert fresh.get("a", source) == 2
+    assert cache.get("a", source) == 2
 
 
 def test_the_time_counts_from_before_the_load() -> None:
     clock = Clock()
-    fresh = TtlCache[str, int](seconds=0.5, clock=clock)
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
 
     def slow() -> int:
         clock.now += 0.4
         return 1
 
-    assert fresh.get("a", slow) == 1
+    assert cache.get("a", slow) == 1
     clock.now += 0.1
-    assert fresh.get("a", lambda: 2) == 2
+    assert cache.get("a", lambda: 2) == 2
 
 
 def test_nothing_found_is_an_answer_too() -> None:
-    fresh = TtlCache[str, str | None](clock=Clock())
-    assert fresh.get("a", lambda: None) is None
-    assert fresh.get("a", lambda: "found") is None
+    cache = TtlCache[str, str | None](clock=Clock())
+    assert cache.get("a", lambda: None) is None
+    assert cache.get("a", lambda: "found") is None
 
 
 def test_an_error_is_not_kept() -> None:
-    fresh = TtlCache[str, int](clock=Clock())
+    cache = TtlCache[str, int](clock=Clock())
     with pytest.raises(ZeroDivisionError):
-        fresh.get("a", lambda: 1 // 0)
-    assert fresh.get("a", lambda: 7) == 7
+        cache.get("a", lambda: 1 // 0)
+    assert cache.get("a", lambda: 7) == 7
 
 
 def test_the_oldest_answer_makes_room() -> None:
     source = Source()
-    fresh = TtlCache[int, int](size=2, clock=Clock())
+    cache = TtlCache[int, int](size=2, clock=Clock())
     for key in (1, 2, 3):
-        fresh.get(key, source)
-    assert fresh.get(3, source) == 3
-    assert fresh.get(1, source) == 4
+        cache.get(key, source)
+    assert cache.get(3, source) == 3
+    assert cache.get(1, source) == 4
 
 
 def test_threads_that_ask_at_once_share_one_load() -> None:
-    fresh, source = TtlCache[str, int](clock=Clock()), Source()
+    cache, source = TtlCache[str, int](clock=Clock()), Source()
     together, loading, go_on = threading.Barrier(8), threading.Event(), threading.Event()
 
     def load() -> int:
@@ -83,7 +83,7 @@ def test_threads_that_ask_at_once_share_one_load() -> None:
 
     def ask() -> int:
         together.wait(10)
-        return fresh.get("a", load)
+        return cache.get("a", load)
 
     with ThreadPoolExecutor(8) as pool:
         answers = [pool.submit(ask) for _ in range(8)]
@@ -94,7 +94,7 @@ def test_threads_that_ask_at_once_share_one_load() -> None:
 
 
 def test_those_who_waited_for_a_failed_load_see_its_error() -> None:
-    fresh = TtlCache[str, int]()
+    cache = TtlCache[str, int]()
     loading, asking, fail = threading.Event(), threading.Event(), threading.Event()
 
     def load() -> int:
@@ -104,10 +104,10 @@ def test_those_who_waited_for_a_failed_load_see_its_error() -> None:
 
     def ask() -> int:
         asking.set()
-        return fresh.get("a", lambda: 5)
+        return cache.get("a", lambda: 5)
 
     with ThreadPoolExecutor(2) as pool:
-        first = pool.submit(fresh.get, "a", load)
+        first = pool.submit(cache.get, "a", load)
         assert loading.wait(10)
         second = pool.submit(ask)
         assert asking.wait(10)

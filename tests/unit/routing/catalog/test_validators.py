@@ -61,7 +61,7 @@ def test_a_base_url_loses_the_slash_at_its_end(text: str, url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "message"),
     [
         ("ftp://example.com", "starts with http:// or https://"),
         ("api.openai.com", "starts with http:// or https://"),
@@ -80,10 +80,10 @@ def test_a_base_url_loses_the_slash_at_its_end(text: str, url: str) -> None:
         ("https://example.com/" + "x" * 500, "at most 500"),
     ],
 )
-def test_a_wrong_base_url_is_refused_and_not_repeated(text: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words) as refused:
+def test_a_wrong_base_url_is_refused_and_not_repeated(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message) as rejected:
         validators.base_url(text)
-    assert "hunter2" not in str(refused.value)
+    assert "hunter2" not in str(rejected.value)
 
 
 @pytest.mark.parametrize(("text", "number"), [("0", 0), ("500", 500), ("50_000", 50_000)])

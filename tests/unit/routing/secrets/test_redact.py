@@ -64,7 +64,7 @@ def test_what_has_no_key_is_kept_as_it_is_spelled(said: str) -> None:
         "q&#34;u&#x3c;o&#38;t&#x2F;e&#92;d",
     ],
 )
-def test_no_character_of_a_key_is_told_by_its_escape(said: str) -> None:
+def test_no_character_of_a_key_is_revealed_by_its_escape(said: str) -> None:
     masked = redact_secrets(f"Wrong: {said}".encode(), ['q"u<o&t/e\\d']).decode()
     assert masked.strip('"\\ ').removeprefix("Wrong: ").strip('"\\ ') == "***"
 

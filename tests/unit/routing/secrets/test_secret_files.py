@@ -1,4 +1,4 @@
-"""Secrets in files: what is read, what is refused, and that nothing of a file is told."""
+"""Secrets in files: what is read, what is rejected, and that no message holds a file's content."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_file_is_read_again_each_time(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
+    ("content", "message"),
     [
         (b"", "one line"),
         (b" \n", "one line"),
@@ -50,9 +50,9 @@ def test_a_file_is_read_again_each_time(file: Path) -> None:
         (b"planted" + b"x" * 8186, "more than 8192 bytes"),
     ],
 )
-def test_a_file_of_another_form_is_of_no_use(file: Path, content: bytes, words: str) -> None:
+def test_a_file_of_another_form_is_of_no_use(file: Path, content: bytes, message: str) -> None:
     file.write_bytes(content)
-    with pytest.raises(SecretFileError, match=words) as refused:
+    with pytest.raises(SecretFileError, match=message) as refused:
         read_secret_file(str(file))
     assert "planted" not in str(refused.value)
 

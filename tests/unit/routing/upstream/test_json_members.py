@@ -41,7 +41,7 @@ from routing.upstream.json_members import has_one_model, replace_model
         ('{"model":"x","\u217fodel":1,"\uff4dodel":2,"mod\u0435l":3,"model\u0301":4}'.encode(), True),
     ],
 )
-def test_two_models_are_told_in_any_spelling(body: bytes, one: bool) -> None:
+def test_two_models_are_found_in_any_spelling(body: bytes, one: bool) -> None:
     assert has_one_model(body) is one
 
 

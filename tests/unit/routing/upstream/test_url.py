@@ -116,7 +116,7 @@ def test_a_name_that_is_a_step_along_the_path_is_refused(base_url: str, name: st
 
 
 @pytest.mark.parametrize(
-    ("base_url", "words"),
+    ("base_url", "message"),
     [
         ("http://h/..", "without the segments"),
         ("http://h/a/./b", "without the segments"),
@@ -133,8 +133,8 @@ def test_a_name_that_is_a_step_along_the_path_is_refused(base_url: str, name: st
         ("http://h/a b", "without blanks"),
     ],
 )
-def test_what_must_not_be_sent_makes_no_url(base_url: str, words: str) -> None:
-    with pytest.raises(ValueError, match=words.replace("?", r"\?")):
+def test_what_must_not_be_sent_makes_no_url(base_url: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message.replace("?", r"\?")):
         url_of(base_url)
 
 
