@@ -14,5 +14,5 @@ class BatchesConfig(AppConfig):
         register(check_payload_directory)
         register(check_payload_url)
         register(check_worker_lost)
-        # After that of django.contrib.auth, which makes the permissions: it comes earlier in INSTALLED_APPS.
+        # After the receiver of django.contrib.auth, which creates the permissions: it is earlier in INSTALLED_APPS.
         post_migrate.connect(create_viewer_group, sender=self, dispatch_uid="batches.viewer_group")

@@ -1,4 +1,4 @@
-"""System checks of what batches need; none of them asks the database."""
+"""System checks of what batches need; none of them queries the database."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from django.core.checks import CheckMessage, Error
 
 from batches.payloads import PayloadStoreUnavailable, open_store, payload_directory
 
-# A watch thread renews its row every sixth of it, and looks at its items twice a second.
+# The worker monitor sends a heartbeat every sixth of it, and polls twice a second.
 MIN_WORKER_LOST_SECONDS = 3
 
 
 def check_payload_directory(**_: Any) -> list[CheckMessage]:
-    """It, or the folder that it would be made in, can be written to. Nothing is made here."""
+    """Check that the payload directory, or the folder that it would be created in, is writable. Creates nothing."""
     directory = payload_directory()
     if directory is None:
         return []
@@ -37,7 +37,7 @@ def check_payload_directory(**_: Any) -> list[CheckMessage]:
 
 
 def check_payload_url(**_: Any) -> list[CheckMessage]:
-    """It can be opened, with the variables of its own kind of store; nothing is asked of it here."""
+    """Check that the payload store can be opened with the variables of its kind. Sends it no request."""
     if payload_directory():
         return []
     try:
@@ -58,7 +58,7 @@ def check_worker_lost(**_: Any) -> list[CheckMessage]:
         return []
     return [
         Error(
-            f"RELAY_WORKER_LOST_S is {settings.RELAY_WORKER_LOST_S}: workers that are busy would count as dead",
+            f"RELAY_WORKER_LOST_S is {settings.RELAY_WORKER_LOST_S}: busy workers would count as lost",
             hint=f"Set RELAY_WORKER_LOST_S to {MIN_WORKER_LOST_SECONDS} or more; 30 is usual.",
             id="batches.E002",
         )

@@ -16,6 +16,7 @@ from django.db import connection
 from batches.execution.execute import execute_item
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.publishing.publish import drain_publisher, request_publish
+from batches.publishing.task_names import TASK_NAME
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, retry_during_outage
 from relaybatch.stop_signal import EXIT_MARGIN_SECONDS, StopSignal, exit_after
@@ -27,16 +28,16 @@ _monitors: list[WorkerMonitor] = []
 _shutdown_requested, _shutdown_finished = StopSignal(), StopSignal()
 
 
-@shared_task(name="batches.run_item", ignore_result=True)
+@shared_task(name=TASK_NAME, ignore_result=True)
 def run_item(*, item_id: str, **_: Any) -> None:
-    """Looks at one item and runs it if it is waiting. Further arguments are of newer publishers: no harm."""
+    """Look at one item and run it if it is waiting. Further arguments, of newer publishers, are ignored."""
     items = _monitors[-1].items
     if items.is_stopping:
         return
     try:
         claim = execute_item(uuid.UUID(item_id), in_flight=items)
     except Exception:
-        logger.exception("an item could not be run")
+        logger.exception("task failed")
         raise
     finally:
         release_connection()
@@ -62,8 +63,8 @@ def start_worker_monitor(**_: Any) -> None:
 
 
 def _tune_garbage_collection() -> None:
-    """What is loaded by now stays, and items leave few cycles: looking through all of it again and again took a fifth
-    of the processor's time."""
+    """Collect rarely: what is loaded by now stays, and items leave few cycles."""
+    # Looking through all of it again and again took a fifth of the processor's time.
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
@@ -72,17 +73,18 @@ def _tune_garbage_collection() -> None:
 @worker_shutting_down.connect
 def begin_shutdown(**_: Any) -> None:
     _shutdown_requested.set()
-    for watch in _monitors:
-        watch.begin_shutdown()
+    for monitor in _monitors:
+        monitor.begin_shutdown()
 
 
 @worker_shutdown.connect
 def finish_shutdown(**_: Any) -> None:
-    """Nothing runs any more, so that there is no grace to wait for."""
+    """Publish what is pending and delete the worker row. Nothing runs any more, so there is no grace to wait for."""
     _shutdown_finished.set()
     drain_publisher()
-    for watch in _monitors:
+    for monitor in _monitors:
         try:
-            watch.deregister()
+            monitor.deregister()
         except DATABASE_UNAVAILABLE:
-            logger.warning("the worker row stays; the sweeper removes it")
+            # The sweeper deletes it.
+            logger.warning("worker row not deleted")

@@ -1,4 +1,4 @@
-"""The group whose members may look at everything in the admin but secrets, payloads and logins, and change nothing."""
+"""The group whose members may view everything in the admin but secrets, payloads and logins, and change nothing."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ VIEWABLE_MODELS = {
 
 
 def create_viewer_group(*, using: str, apps: Apps = installed_apps, **_: Any) -> None:
-    """Once, after the first migration. What an operator then makes of the group stays."""
+    """Create the group after the first migration, once: an operator's later changes to it stay."""
     try:
         group_model = apps.get_model("auth", "Group")
         permission_model = apps.get_model("auth", "Permission")
-    except LookupError:  # its tables are being taken away
+    except LookupError:  # its tables are being removed
         return
     group, created = group_model._default_manager.using(using).get_or_create(name=GROUP_NAME)
     if created:

@@ -1,4 +1,4 @@
-"""The batch collections over HTTP. What a body means is a dialect's to say, what happens then the core's."""
+"""The batch collections over HTTP. A dialect says what a body means; the core does what follows."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.openapi import messages as messages_schema
 from batches.submission.accept import accept_batch
+from batches.submission.failed_item_filter import parse_item_filter
 from batches.submission.idempotency import Idempotency, ReplayedResponse, raise_if_replayed
 from batches.submission.resends import KeylessRequest, deduplicate, parse_resend_count, request_digest
-from batches.submission.resubmit import build_resubmission, parse_item_filter
+from batches.submission.resubmit import build_resubmission
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.api_view import MethodCheckBeforeAuth
 from relaybatch.http.body_limits import MAX_ITEM_FILTER_BYTES
@@ -68,7 +69,7 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         return detect_dialect(wire)
 
     def listed_dialect(self, parameters: QueryParams) -> Dialect:
-        """OpenAI's SDK asks for nothing, and cannot read Relay's: those are listed on demand."""
+        """The dialect that the query asks for, by default chat: OpenAI's SDK sends no such parameter."""
         name = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
         return DIALECTS[name]
 
@@ -96,15 +97,15 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         dialect = self.listed_dialect(context.parameters)
         owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
         with one_snapshot():
-            answer = dialect.render_list(owned, context)
-        return to_http_response(answer, request)
+            response = dialect.render_list(owned, context)
+        return to_http_response(response, request)
 
     @openapi.RETRIEVE
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            answer = dialect.render_status(batch, self._context)
-        return to_http_response(answer, request)
+            response = dialect.render_status(batch, self._context)
+        return to_http_response(response, request)
 
     @openapi.RESULTS
     def results(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -116,8 +117,8 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            answer = dialect.render_cancelled(batch, self._context)
-        return to_http_response(answer, request)
+            response = dialect.render_cancelled(batch, self._context)
+        return to_http_response(response, request)
 
     @openapi.DELETE
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -136,10 +137,10 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
     def _receive_creation(
         self, request: Request, *, limit_bytes: int
     ) -> Iterator[tuple[memoryview, Idempotency | KeylessRequest]]:
-        """The body of a creation, by a caller who may create.
+        """Read the body of a creation, and check that the caller may create.
 
-        What was asked for under the same key, or is sent again by an SDK, is answered as it was (AnsweredEarlier),
-        whatever has changed since.
+        Raises ReplayedResponse for a request that came before, under the same key or resent by an SDK: it gets the
+        response of then, whatever has changed since.
         """
         key, count = _idempotency_key(request), parse_resend_count(request.headers)
         if key is None and not count:
@@ -227,8 +228,7 @@ def _idempotency_key(request: Request) -> str | None:
 
 
 def _idempotency(key: str, *, path: str, body: memoryview) -> Idempotency:
-    """The hash covers the decoded body, so that a retry may be compressed differently; the slash at the end of a path
-    says nothing."""
+    """Hash path (without a slash at its end) and decoded body: a repeated request may be compressed differently."""
     body_hash = hashlib.sha256(path.rstrip("/").encode())
     body_hash.update(b"\0")
     body_hash.update(body)

@@ -14,6 +14,7 @@ os.environ["CELERY_SKIP_CHECKS"] = "1"
 
 from django.conf import settings
 
+from batches.publishing.task_names import QUEUE_NAME
 from relaybatch.broker.connection import ResilientAMQP
 from relaybatch.conf.startup import exit_on_bad_config
 from relaybatch.conf.url_settings import broker_url
@@ -35,11 +36,11 @@ app.conf.update(
         "socket_keepalive": True,
         "health_check_interval": 10,
     },
-    # The default exchange needs no binding in Redis, so that an emptied Redis loses no routing.
-    task_queues=[Queue("items", Exchange(""), routing_key="items")],
-    task_default_queue="items",
+    # The default exchange needs no binding in Redis, so that an emptied Redis loses no route.
+    task_queues=[Queue(QUEUE_NAME, Exchange(""), routing_key=QUEUE_NAME)],
+    task_default_queue=QUEUE_NAME,
     task_default_exchange="",
-    task_default_routing_key="items",
+    task_default_routing_key=QUEUE_NAME,
     task_create_missing_queues=False,
     task_ignore_result=True,
     task_store_errors_even_if_ignored=False,

@@ -11,6 +11,7 @@ from relaybatch.ids import uuid7
 from routing.meters import METERS
 from routing.resolution.model_names import printable_name
 from routing.upstream.call import Tokens
+from routing.upstream.failures import FailureCode
 from usage.pricing import price
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 MAX_TOKENS = 10**12
 ZERO_TOKENS = Tokens(input=0, output=0)
 # Failures after which the last request is not left without an answer: it refused, or no further one could be made.
-_CODES_AFTER_LAST_RESPONSE = frozenset({"upstream_status", "upstream_unreachable"})
+_CODES_AFTER_LAST_RESPONSE = frozenset({FailureCode.UPSTREAM_STATUS, FailureCode.UPSTREAM_UNREACHABLE})
 # What their columns hold. Clocks jump, and a worker may have died years ago: a number never keeps an attempt unsettled.
 SMALLINT_MAX, INTEGER_MAX = 2**15 - 1, 2**31 - 1
 

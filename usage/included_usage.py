@@ -16,7 +16,7 @@ from django.db import connection
 
 from routing.credentials.recheck import Allowance
 from routing.models import Project
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from usage.ledger import month_scope
 from usage.serializers import format_time
 
@@ -51,9 +51,11 @@ class MonthUsage:
         return datetime(at.year + years, month + 1, 1, tzinfo=UTC)
 
 
-ALLOWANCE_SPENT = Failure("usage_limit_exceeded", "the project's included usage of this month is spent")
+ALLOWANCE_SPENT = Failure(
+    FailureCode.USAGE_LIMIT_EXCEEDED, "the project's included usage of this month is spent"
+)
 ALLOWANCE_CLOSED = Failure(
-    "usage_limit_exceeded",
+    FailureCode.USAGE_LIMIT_EXCEEDED,
     "the project's included usage is closed until the month ends (UTC): a call of it has no price, and "
     "unpriced_closes is set. Its operator adds what the price list lacks, and lifts unpriced_closes to open it",
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from batches.admin.display_names import find_owner_ids
-from batches.models import ItemState
-from batches.models.public_ids import PREFIXES
+from batches.dialects import DIALECTS
+from batches.models import ITEM_STATES
 from relaybatch.admin.filters import ChoiceFilter, TextFilter
 from routing.models import Project
 
@@ -36,7 +36,7 @@ class StateFilter(ChoiceFilter):
 class DialectFilter(ChoiceFilter):
     title = "dialect"
     parameter_name = "dialect"
-    options = tuple(PREFIXES)
+    options = tuple(DIALECTS)
 
 
 class OwnerFilter(TextFilter):
@@ -63,4 +63,4 @@ class ProjectFilter(TextFilter):
 class ItemStateFilter(ChoiceFilter):
     title = "state"
     parameter_name = "state"
-    options = tuple(ItemState.values)
+    options = ITEM_STATES

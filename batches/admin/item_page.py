@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from batches.models import BatchItem, ItemState
+from batches.models import ITEM_STATES, BatchItem
 
 if TYPE_CHECKING:
     import uuid
@@ -41,13 +41,13 @@ class ItemPage:
 
     @property
     def states(self) -> list[str]:
-        return list(ItemState.values)
+        return list(ITEM_STATES)
 
 
 def item_page(batch_id: uuid.UUID, query: QueryDict) -> ItemPage:
     """Parameters: `item_state` and `from_idx`. An invalid value is ignored."""
     state = query.get("item_state", "")
-    state = state if state in ItemState.values else ""
+    state = state if state in ITEM_STATES else ""
     first_idx = _parse_index(query.get("from_idx", ""))
     rows = BatchItem.objects.page(batch_id, after_idx=first_idx - 1, states=[state] if state else [])
     found = list(rows.only(*_COLUMNS)[: ITEMS_PER_PAGE + 1])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from django.db.models.functions import Now
 
+from batches.completion.require_ended import not_ended
 from batches.models import Batch
-from relaybatch.http.errors import Conflict
 
 
 def delete_batch(batch: Batch) -> None:
-    """Raises Conflict while the batch has not ended."""
+    """Mark the batch as deleted. Raises Conflict while it has not ended."""
+    # One conditional UPDATE: the batch may end at this moment.
     deleted = Batch.objects.filter(id=batch.id, ended_at__isnull=False).update(deleted_at=Now())
     if not deleted:
-        raise Conflict("This batch has not ended yet; cancel it, or wait for its end, then delete it.")
+        raise not_ended("cancel it, or wait for its end, then delete it")

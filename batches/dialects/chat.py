@@ -16,6 +16,7 @@ from batches.dialects.paging import DEFAULT_LIMIT, requested_page
 from batches.dialects.response import DialectResponse, json_response
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
+from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses
 from relaybatch.http.errors import InvalidRequest
@@ -43,6 +44,7 @@ CUSTOM_ID_RULE = CustomIdRule(
 
 class Chat:
     name = "chat"
+    traits = DialectTraits(id_prefix="batch_", has_metadata=False)
 
     def max_body_bytes(self) -> int:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES

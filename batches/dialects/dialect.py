@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from batches.dialects.response import DialectResponse
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
+    from batches.models.dialect_traits import DialectTraits
     from batches.submission.submission import Submission
 
 
@@ -17,6 +18,7 @@ class Dialect(Protocol):
     """`name` is stored on each batch. Reading raises ApiError; writing does not."""
 
     name: str
+    traits: DialectTraits
 
     def max_body_bytes(self) -> int:
         """The decoded body's limit."""

@@ -17,6 +17,7 @@ from batches.dialects.paging import DEFAULT_LIMIT, requested_page
 from batches.dialects.response import DialectResponse, json_response
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
+from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id
 from relaybatch.http.errors import InvalidRequest, TooLarge
 from usage.serializers import format_optional_time, format_time
@@ -44,6 +45,7 @@ STATE_BY_COUNT = {
 
 class Messages:
     name = "messages"
+    traits = DialectTraits(id_prefix="msgbatch_", has_metadata=False)
 
     def max_body_bytes(self) -> int:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES

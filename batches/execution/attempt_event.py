@@ -1,4 +1,4 @@
-"""What an attempt says of itself in its usage event, and the end of one whose worker was lost."""
+"""The attempt's part of a usage event, and the events of attempts that ended without a call."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from batches.execution.retry_policy import settle_failure
 from relaybatch.db.clock import database_now
 from routing.credentials.recheck import caller_snapshot
 from routing.upstream.call import Caller, Outcome, Target
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from usage.events import Attempt, EventDraft, draft_event
 
 if TYPE_CHECKING:
     from batches.execution.claim import Claim
-    from batches.execution.settle import Settlement
+    from batches.execution.retry_policy import Settlement
 
-WORKER_LOST = Failure("worker_lost", "worker lost: the process that ran this item died", retryable=True)
+WORKER_LOST = Failure(
+    FailureCode.WORKER_LOST, "worker lost: the process that ran this item died", retryable=True
+)
 
 
 def attempt_info(claim: Claim) -> Attempt:
@@ -31,7 +33,7 @@ def attempt_info(claim: Claim) -> Attempt:
 
 
 def event_without_send(claim: Claim, *, duration_ms: int, failure: Failure, sent: bool) -> EventDraft:
-    """The event of an attempt that ended outside `metered_send`: refused before it, or lost with its worker."""
+    """Draft the event of an attempt that ended outside `metered_send`: rejected before it, or lost with its worker."""
     names = caller_snapshot(claim.caller)
     target = Target(adapter=claim.shape, policy=names.policy, project=names.project, team=names.team)
     outcome = Outcome(target=target, failure=failure, sent=sent)
@@ -41,15 +43,15 @@ def event_without_send(claim: Claim, *, duration_ms: int, failure: Failure, sent
 
 
 def worker_lost_settlement(claim: Claim) -> Settlement:
-    """Whether the worker had sent anything is unknown, and so are its tokens: the event is unpriced."""
+    """Settle the attempt of a lost worker. Whether it sent anything is unknown, and so are its tokens: the event is
+    unpriced."""
     duration_ms = int((database_now() - claim.started_at).total_seconds() * 1000)
-    return settle_failure(
-        claim, WORKER_LOST, event_without_send(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
-    )
+    event = event_without_send(claim, duration_ms=duration_ms, failure=WORKER_LOST, sent=True)
+    return settle_failure(claim, WORKER_LOST, event)
 
 
 def minimal_worker_lost_event(claim: Claim) -> EventDraft:
-    """The event of a lost worker's attempt with nothing in it that could be refused for what it says."""
+    """Draft the event of a lost worker's attempt with no value in it that the database could reject."""
     nobody = Caller(
         owner=claim.owner,
         credential_kind="",

@@ -1,10 +1,10 @@
-"""Claiming an item: one conditional UPDATE says who runs it, and tells all that running it needs."""
+"""Claiming an item: one conditional UPDATE decides who runs it, and returns all that running it needs."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 from psycopg.rows import class_row
@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from batches.models.public_ids import public_id
 from relaybatch.db.pipeline import raw_connection
 from routing.upstream.call import Caller
+from routing.upstream.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     import uuid
@@ -24,10 +25,10 @@ b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires
 b.upstream_headers::text AS upstream_headers_json,
 b.owner_id, o.name AS owner, b.policy_id, b.project_id, b.team_id,
 b.principal_kind, b.principal_id, b.credential_kind, b.credential_id,
-b.cancel_initiated_at IS NOT NULL AS cancelled,
-coalesce(b.expires_at <= clock_timestamp(), false) AS overdue,
-EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = 'breaker_open')
-    AS breaker_pause"""
+b.cancel_initiated_at IS NOT NULL AS is_cancelled,
+coalesce(b.expires_at <= clock_timestamp(), false) AS is_overdue,
+EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = %(breaker_open)s)
+    AS has_breaker_pause"""
 
 _CLAIM = f"""
 UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, attempt = i.attempt + 1,
@@ -47,16 +48,19 @@ WHERE i.state = 'running' AND i.worker_id = %(worker)s
 _HELD_BY_LOST_WORKERS = f"""
 SELECT {_CLAIM_COLUMNS} FROM batches_batchitem i
 JOIN batches_batch b ON b.id = i.batch_id JOIN batches_owner o ON o.id = b.owner_id
-WHERE i.state = 'running' AND i.id <> ALL(%(tried)s::uuid[]) AND NOT EXISTS (
+WHERE i.state = 'running' AND i.id <> ALL(%(exclude)s::uuid[]) AND NOT EXISTS (
     SELECT FROM batches_worker w
     WHERE w.id = i.worker_id AND w.seen_at >= clock_timestamp() - make_interval(secs => %(lost)s))
-ORDER BY i.id LIMIT %(most)s
+ORDER BY i.id LIMIT %(limit)s
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A claimed item and what its batch recorded at submit. `claim_no` is the fence of everything that follows."""
+    """A claimed item, and what its batch recorded at submit. `claim_no` is the fence of everything that follows.
+
+    Field names are the columns of the statements. `has_breaker_pause`: the policy is paused for open breakers.
+    """
 
     item_id: uuid.UUID
     idx: int
@@ -84,13 +88,13 @@ class Claim:
     principal_id: str
     credential_kind: str
     credential_id: str
-    cancelled: bool
-    overdue: bool
-    breaker_pause: bool
+    is_cancelled: bool
+    is_overdue: bool
+    has_breaker_pause: bool
 
     @property
     def counted_attempts(self) -> int:
-        """What `max_attempts` is about: this attempt and those before it, without the excused ones."""
+        """This attempt and those before it, without the excused ones: what `max_attempts` limits."""
         return self.attempt - self.excused
 
     @property
@@ -121,35 +125,32 @@ class Claim:
 
 
 def claim_item(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
-    """None: someone else has the item, it is not due, or it is final. Safe to call for any id, at any time."""
-    with claim_cursor() as cursor:
-        return cursor.execute(_CLAIM, {"item": item_id, "worker": worker_id}).fetchone()
+    """Claim the item; None where someone else has it, it is not due, or it is final. Safe for any id, at any time."""
+    return next(iter(_fetch(_CLAIM, {"item": item_id, "worker": worker_id})), None)
 
 
 def claim_held_by(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
-    """The claim that this worker holds on the item, if it does."""
-    with claim_cursor() as cursor:
-        return cursor.execute(
-            f"{_HELD_BY_WORKER} AND i.id = %(item)s", {"item": item_id, "worker": worker_id}
-        ).fetchone()
+    """Return the claim that this worker holds on the item, if any."""
+    values = {"item": item_id, "worker": worker_id}
+    return next(iter(_fetch(f"{_HELD_BY_WORKER} AND i.id = %(item)s", values)), None)
 
 
 def claims_held_by(*, worker_id: uuid.UUID, older_than_seconds: float) -> list[Claim]:
-    with claim_cursor() as cursor:
-        age = "i.started_at < clock_timestamp() - make_interval(secs => %(age)s)"
-        values = {"worker": worker_id, "age": older_than_seconds}
-        return cursor.execute(f"{_HELD_BY_WORKER} AND {age} ORDER BY i.id", values).fetchall()
+    age = "i.started_at < clock_timestamp() - make_interval(secs => %(age)s)"
+    values = {"worker": worker_id, "age": older_than_seconds}
+    return _fetch(f"{_HELD_BY_WORKER} AND {age} ORDER BY i.id", values)
 
 
 def claims_of_lost_workers(*, lost_seconds: int, exclude: list[uuid.UUID], limit: int) -> list[Claim]:
-    """Running items whose worker was not seen for `lost_seconds`, or is gone, but those tried already.
+    """Return claims whose worker row is missing, or has had no heartbeat for `lost_seconds`. They are not claimed anew.
 
-    They are not claimed anew.
+    `exclude`: items that were tried already.
     """
-    with claim_cursor() as cursor:
-        values = {"lost": lost_seconds, "tried": exclude, "most": limit}
-        return cursor.execute(_HELD_BY_LOST_WORKERS, values).fetchall()
+    return _fetch(_HELD_BY_LOST_WORKERS, {"lost": lost_seconds, "exclude": exclude, "limit": limit})
 
 
-def claim_cursor() -> psycopg.Cursor[Claim]:
-    return psycopg.Cursor(raw_connection(), row_factory=class_row(Claim))
+def _fetch(statement: LiteralString, values: Mapping[str, Any]) -> list[Claim]:
+    with psycopg.Cursor(raw_connection(), row_factory=class_row(Claim)) as cursor:
+        return cursor.execute(
+            statement, {"breaker_open": WaitingReason.BREAKER_OPEN.value, **values}
+        ).fetchall()

@@ -1,4 +1,4 @@
-"""The items that this process runs, and the lines by which the watch thread can cut them."""
+"""The items that this process runs, and the handles by which the worker monitor aborts their calls."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from routing.transport.abort_handle import AbortHandle
+from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     import uuid
@@ -24,7 +25,7 @@ class InFlightItem:
 
 
 class InFlightItems:
-    """`worker_id`: the worker row under which they are claimed. `stopping`: the process takes nothing new."""
+    """`worker_id`: the worker row under which they are claimed. `is_stopping`: the process claims nothing new."""
 
     def __init__(self, worker_id: uuid.UUID) -> None:
         self.worker_id = worker_id
@@ -35,10 +36,10 @@ class InFlightItems:
 
     @contextlib.contextmanager
     def reserve(self, item_id: uuid.UUID) -> Iterator[bool]:
-        """True for the one slot of this process that looks at the item; false while another one does.
+        """Reserve the item for this thread; False while another thread of this process holds it.
 
-        So a row that says «running, by this worker» and is handled by nobody here is an orphan of ours: a claim that
-        was committed unheard, or a settle that failed.
+        So a row that says «running, by this worker» and is reserved by no thread is an orphan of ours: a claim that was
+        committed before the connection dropped, or a settle that failed.
         """
         with self._lock:
             is_first = item_id not in self._reserved
@@ -56,6 +57,7 @@ class InFlightItems:
 
     @contextlib.contextmanager
     def track(self, claim: Claim) -> Iterator[AbortHandle]:
+        """Make the claim's call abortable from other threads."""
         item = InFlightItem(claim, AbortHandle())
         with self._lock:
             self._tracked[claim.item_id] = item
@@ -70,15 +72,17 @@ class InFlightItems:
             return list(self._tracked.values())
 
     def abort_overdue(self) -> None:
+        """Abort the calls whose deadline has passed."""
         for item in self.tracked():
-            if item.abort_handle.deadline is not None and time.monotonic() >= item.abort_handle.deadline:
-                item.abort_handle.abort("timeout")
+            deadline = item.abort_handle.deadline
+            if deadline is not None and time.monotonic() >= deadline:
+                item.abort_handle.abort(FailureCode.TIMEOUT)
 
-    def abort(self, item_ids: set[uuid.UUID], reason: str) -> None:
+    def abort(self, item_ids: set[uuid.UUID], code: FailureCode) -> None:
         for item in self.tracked():
             if item.claim.item_id in item_ids:
-                item.abort_handle.abort(reason)
+                item.abort_handle.abort(code)
 
-    def abort_all(self, reason: str) -> None:
+    def abort_all(self, code: FailureCode) -> None:
         for item in self.tracked():
-            item.abort_handle.abort(reason)
+            item.abort_handle.abort(code)

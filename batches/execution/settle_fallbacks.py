@@ -1,4 +1,4 @@
-"""Settling that always ends: what the rows refuse is settled with less, so that no item runs for ever."""
+"""Settling that always ends: what the database rejects is settled with less, so that no item stays `running`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from batches.execution.attempt_event import WORKER_LOST, minimal_worker_lost_event, worker_lost_settlement
-from batches.execution.settle import Settlement, settle
-from batches.models import ItemState
+from batches.execution.retry_policy import Settlement
+from batches.execution.settle import settle
+from batches.states import ItemState
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
 
 if TYPE_CHECKING:
@@ -20,22 +21,24 @@ logger = logging.getLogger(__name__)
 
 
 class SettleRejected(Exception):  # noqa: N818
-    """The item's row takes nothing at all. It stays `running`, and is looked at again by whoever cares for such."""
+    """The database rejected every fallback. The item stays `running`, and the sweeper or the monitor tries again."""
 
 
-def settle_with_fallbacks(claim: Claim, settlement: Settlement | None = None) -> bool:
-    """Settle as `settle()` does; without a settlement, as the attempt of a worker that was lost.
+def settle_with_fallbacks(claim: Claim, settlement: Settlement | None = None) -> Settlement | None:
+    """Settle as `settle()` does; without a settlement, as the attempt of a lost worker. Safe to repeat.
 
-    When the database refuses that: as a lost worker's; then discarded, with the smallest event there can be; then
-    discarded without one. Raises AWAY for an outage, and SettleRefused when the last of them is refused too.
+    When the database rejects that: as the attempt of a lost worker; then discarded, with a minimal event; then
+    discarded without one. Returns the settlement that was written; None where the item was lost, or settled by an
+    earlier try. Raises DATABASE_UNAVAILABLE for an outage, and SettleRejected when the last of them is rejected too.
     """
     for build_settlement in _fallbacks(claim, settlement):
         try:
-            return settle(claim, build_settlement())
+            attempted = build_settlement()
+            return attempted if settle(claim, attempted) else None
         except Exception as error:
             if isinstance(error, DATABASE_UNAVAILABLE) and not is_row_error(error):
                 raise
-            logger.exception("an attempt could not be settled", extra=claim.log_fields)
+            logger.exception("settle rejected", extra=claim.log_fields)
     raise SettleRejected
 
 
@@ -44,5 +47,5 @@ def _fallbacks(claim: Claim, settlement: Settlement | None) -> Iterator[Callable
         yield lambda: settlement
     yield partial(worker_lost_settlement, claim)
     yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST, event=minimal_worker_lost_event(claim))
-    logger.error("an attempt ends without a usage event", extra=claim.log_fields)
+    logger.error("usage event discarded", extra=claim.log_fields)
     yield lambda: Settlement(ItemState.DISCARDED, failure=WORKER_LOST)

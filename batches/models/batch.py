@@ -1,4 +1,4 @@
-"""A batch, and the owner whose items share one publishing window."""
+"""A batch: one submission of many items."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db import models
 
+from batches.models.owner import Owner
+from batches.states import RateLimitMode
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
@@ -15,18 +17,9 @@ if TYPE_CHECKING:
     from routing.credentials.credential import Credential
 
 
-class Owner(models.Model):
-    """`name`: the submitting relay key's hash, or `user:<id>`. Its row is what publishers and submitters lock."""
-
-    name = models.CharField(max_length=80, unique=True)
-
-    def __str__(self) -> str:
-        return self.name
-
-
 class BatchQuerySet(models.QuerySet["Batch"]):
     def owned_by(self, credential: Credential) -> BatchQuerySet:
-        """Also those that were deleted and are still being removed."""
+        """Including those that were deleted and are still being removed."""
         return self.filter(owner__name=credential.owner)
 
     def undeleted(self) -> BatchQuerySet:
@@ -56,7 +49,7 @@ class BatchQuerySet(models.QuerySet["Batch"]):
     def deleted(
         self, *, after: tuple[datetime | None, uuid.UUID] | None
     ) -> models.QuerySet[Batch, tuple[datetime | None, uuid.UUID]]:
-        """When and which, the longest deleted first, behind that place."""
+        """Return `(deleted_at, id)` of deleted batches after that place, the earliest deleted first."""
         rows = self.filter(deleted_at__isnull=False)
         if after:
             deleted_at, batch_id = after
@@ -65,15 +58,11 @@ class BatchQuerySet(models.QuerySet["Batch"]):
 
 
 class Batch(models.Model):
-    """One submission. `dialect` decides how it is shown and addressed for the rest of its life.
+    """One submission. `dialect` decides how it is rendered and addressed for the rest of its life.
 
-    Who submitted it is kept as ids without foreign keys: the batch outlives them, and the re-check when an item
-    runs is what notices that they went.
+    Who submitted it is kept as ids without foreign keys: the batch outlives those rows, and the re-check when an item
+    runs finds that they are gone.
     """
-
-    class RateLimitMode(models.TextChoices):
-        FAIL = "fail"
-        WAIT = "wait"
 
     id = models.UUIDField(primary_key=True, default=uuid7, editable=False)
     dialect = models.CharField(max_length=20)
@@ -88,7 +77,9 @@ class Batch(models.Model):
     credential_id = models.CharField(max_length=40)
     total_items = models.PositiveIntegerField()
     max_attempts = models.PositiveSmallIntegerField()
-    on_rate_limit = models.CharField(max_length=4, choices=RateLimitMode.choices)
+    on_rate_limit = models.CharField(
+        max_length=4, choices=[(mode.value, mode.capitalize()) for mode in RateLimitMode]
+    )
     metadata = models.JSONField(default=dict)
     # anthropic-version and anthropic-beta of the submission, sent with every item.
     upstream_headers = models.JSONField(default=dict)

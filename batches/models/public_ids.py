@@ -1,26 +1,26 @@
-"""The id that a batch's callers know it by: UUIDv7 underneath, with the prefix of its dialect."""
+"""The id by which callers know a batch: its UUIDv7, written as its dialect writes ids."""
 
 from __future__ import annotations
 
 import uuid
 
-PREFIXES = {"relay": "", "messages": "msgbatch_", "chat": "batch_", "openai": "batch_"}
+from batches.models.dialect_traits import id_prefixes, traits_of
 
 
 def public_id(dialect: str, batch_id: uuid.UUID) -> str:
-    prefix = PREFIXES[dialect]
+    prefix = traits_of(dialect).id_prefix
     return f"{prefix}{batch_id.hex}" if prefix else str(batch_id)
 
 
 def parse_batch_id(text: str) -> uuid.UUID | None:
-    """The row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
-    for prefix in ("msgbatch_", "batch_"):
+    """Return the row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
+    for prefix in id_prefixes():
         if text.startswith(prefix):
-            return _uuid(text.removeprefix(prefix), length=32)
-    return _uuid(text, length=36)
+            return _parse_uuid(text.removeprefix(prefix), length=32)
+    return _parse_uuid(text, length=36)
 
 
-def _uuid(text: str, *, length: int) -> uuid.UUID | None:
+def _parse_uuid(text: str, *, length: int) -> uuid.UUID | None:
     try:
         return uuid.UUID(text) if len(text) == length and text == text.lower() else None
     except ValueError:

@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 
 from batches.dialects.relay.results import FORMATS, INCLUDABLE_FIELDS, MAX_LIMIT
-from batches.models import ItemState
+from batches.models import ITEM_STATES
 from batches.openapi import chat, relay
 from batches.openapi.forms import (
     ERROR,
@@ -23,7 +23,7 @@ from batches.openapi.forms import (
     one_of,
 )
 
-_STATES = OpenApiParameter("state", str, description=f"One or more of {', '.join(ItemState.values)}.")
+_STATES = OpenApiParameter("state", str, description=f"One or more of {', '.join(ITEM_STATES)}.")
 
 
 def _either(*schemas: dict[str, Any]) -> dict[str, Any]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from batches.dialects.relay.submission import MAX_METADATA_PAIRS, SHAPES
-from batches.models import ItemState
+from batches.models import ITEM_STATES
 from batches.openapi.forms import COUNTS, PROCESSING_STATUS, STRING, TIME, list_of, maybe, object_of
 
-_STATE: dict[str, Any] = {"type": "string", "enum": list(ItemState.values)}
+_STATE: dict[str, Any] = {"type": "string", "enum": list(ITEM_STATES)}
 _USAGE: dict[str, Any] = {
     "type": "object",
     "properties": {

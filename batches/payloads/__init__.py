@@ -1,6 +1,6 @@
-"""Requests and responses of batches: where they live, and by which names.
+"""Requests and responses of batches: where they are stored, and under which names.
 
-The requests of a batch are one object, an item is an offset and a length in it; each response is an object of its
+The requests of a batch are one object, and an item is an offset and a length in it; each response is an object of its
 own, named by the claim that got it, so that a worker which lost its item can't overwrite anything.
 """
 

@@ -1,4 +1,4 @@
-"""A batch's payloads by name, on whichever store the settings choose."""
+"""A batch's payloads by name, in the store that the settings choose."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ RESPONSES_PER_FOLDER = 1000
 
 
 def open_store() -> BatchPayloads:
-    """The deployment's store. Cheap to call; a directory that is missing is made. Raises PayloadStoreUnavailable."""
+    """Open the deployment's store. Cheap to call; a missing directory is created. Raises PayloadStoreUnavailable."""
     return _open(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
 
 
 def payload_directory() -> Path | None:
-    """Where payloads lie in a directory, by its path or by a `file:` URL; None where they lie elsewhere."""
+    """Return the directory of the payloads, set as a path or a `file:` URL; None where they are stored elsewhere."""
     return _directory(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
 
 
@@ -69,11 +69,11 @@ class BatchPayloads:
         return self._store.read(_response_name(batch_id, idx, claim_no))
 
     def read_response_start(self, batch_id: uuid.UUID, *, idx: int, claim_no: int, length: int) -> bytes:
-        """Its first `length` bytes; there must be so many."""
+        """Return the first `length` bytes; raises PayloadReadError for a shorter response."""
         return self._store.read_range(_response_name(batch_id, idx, claim_no), offset=0, length=length)
 
     def read_responses(self, batch_id: uuid.UUID, refs: Iterable[tuple[int, int]]) -> list[bytes | None]:
-        """The responses of a page of `(idx, claim_no)`, in order; None for one that cannot be read."""
+        """Read the responses of a page of `(idx, claim_no)`, in order; None for one that cannot be read."""
         return [self._response_or_none(batch_id, idx, claim_no) for idx, claim_no in refs]
 
     def discard(self, batch_id: uuid.UUID) -> None:
@@ -83,9 +83,9 @@ class BatchPayloads:
         return self._store.folders()
 
     def check(self) -> None:
-        """Raises PayloadStoreUnavailable unless this is the store that the deployment's other processes use.
+        """Raise PayloadStoreUnavailable unless this is the store that the deployment's other processes use.
 
-        The first process to look writes the marker; a store that already has one is adopted by an empty database.
+        The first process to check writes the marker; a store that already has one is adopted by an empty database.
         """
         expected = PayloadStoreMark.objects.values_list("value", flat=True).first() or self._agree_on_marker()
         found = self._store.read_marker()
@@ -95,13 +95,13 @@ class BatchPayloads:
             raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
 
     def owned_since(self) -> datetime | None:
-        """`check`, and when this database made the store its own; None where another database may use it too."""
+        """Check the store, and return since when this database owns it; None where another database may use it too."""
         self.check()
         mark = PayloadStoreMark.objects.get()
         return None if mark.adopted else mark.created_at
 
     def check_free_space(self) -> None:
-        """`check`, and that nothing is known which would keep payloads from being stored."""
+        """Check the store, and that nothing is known which would keep payloads from being stored."""
         self.check()
         self._store.check_free_space()
 
@@ -131,5 +131,5 @@ class BatchPayloads:
 
 
 def _response_name(batch_id: uuid.UUID, idx: int, claim_no: int) -> str:
-    """Folders of a thousand, since directories of 50,000 files are slow to list."""
+    # Folders of a thousand, since directories of 50,000 files are slow to list.
     return f"{batch_id.hex}/responses/{idx // RESPONSES_PER_FOLDER}/{idx}-{claim_no}"

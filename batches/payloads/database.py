@@ -21,10 +21,10 @@ _FOLDER = Func("name", Value("/"), Value(1), function="split_part", output_field
 
 
 class DatabasePayloads:
-    """An outage (AWAY) is no fault of a payload: it is told as what it is, and waited for."""
+    """An outage is no error of a payload: DATABASE_UNAVAILABLE is raised as it is, and the caller retries."""
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        """Safe to call again after a commit that was not heard."""
+        """Safe to repeat when the connection dropped during the commit."""
         try:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
@@ -47,7 +47,7 @@ class DatabasePayloads:
         return b"".join(parts)
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
-        """Reads the parts that the range touches, the first from where it begins."""
+        """Read only the parts that the range touches, the first one from where the range begins."""
         first, last = offset // CHUNK_BYTES, max(offset, offset + length - 1) // CHUNK_BYTES
         skip = offset - first * CHUNK_BYTES
         rows = PayloadChunk.objects.filter(name=name, part__range=(first, last)).order_by("part")
@@ -75,7 +75,7 @@ class DatabasePayloads:
             raise PayloadWriteError(f"cannot remove {folder}") from error
 
     def folders(self) -> Iterator[str]:
-        """Also of what has no requests any more: an answer may come after its batch was removed."""
+        """Including folders without requests: a response may come after its batch was removed."""
         objects = PayloadChunk.objects.filter(part=0).exclude(name=MARKER_NAME)
         try:
             yield from objects.values_list(_FOLDER, flat=True).distinct().iterator()
@@ -92,7 +92,7 @@ class DatabasePayloads:
         self.put(MARKER_NAME, [mark.encode("ascii")])
 
     def check_free_space(self) -> None:
-        """The database says so itself when it is asked for anything."""
+        """Nothing to check: a full database rejects every write itself."""
 
 
 def _put_chunk(chunk: PayloadChunk) -> None:
@@ -102,7 +102,7 @@ def _put_chunk(chunk: PayloadChunk) -> None:
 
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:
-    """The parts' bytes in pieces of CHUNK_BYTES; one empty piece for nothing at all."""
+    """Split the parts' bytes into pieces of CHUNK_BYTES; yields one empty piece when there are no bytes."""
     buffer = bytearray()
     sent = False
     for part in parts:

@@ -24,8 +24,8 @@ BUFFER_BYTES = 1 << 16
 class DirectoryPayloads(ObjectPayloads):
     """Folders 0700, files 0600, and synced to disk before they count as stored.
 
-    Written by the operating system's own calls: obstore makes every folder of a name anew, also beneath a mount point
-    whose volume was taken away a moment ago.
+    Written by system calls, not by obstore: that creates every folder of a name, also beneath a mount point whose
+    volume was unmounted a moment ago.
     """
 
     def __init__(self, root: Path) -> None:
@@ -46,7 +46,7 @@ class DirectoryPayloads(ObjectPayloads):
         except OSError as error:
             raise PayloadWriteError(f"cannot write {name}") from error
         if moved:
-            raise PayloadWriteError(f"the volume was taken away while {name} was written")
+            raise PayloadWriteError(f"the volume was unmounted while {name} was written")
 
     def read(self, name: str) -> bytes:
         try:
@@ -93,9 +93,10 @@ class DirectoryPayloads(ObjectPayloads):
             _write(path, parts)
 
     def _make_folders_of(self, name: str) -> None:
-        """Never the root, and a folder's first object is directly in it.
+        """Create the folders of a name, but never the root; the top one only for an object directly in it.
 
-        Where a batch's requests are not, the volume is not mounted: its answers would lie beneath it for ever.
+        A batch's requests are stored there first. Where that folder is missing, the volume is not mounted: responses
+        would stay beneath the mount point for ever.
         """
         first, *deeper = name.split("/")[:-1] or [""]
         folder = self._root / first
@@ -112,7 +113,7 @@ def _device_and_inode(folder: Path) -> tuple[int, int]:
 
 
 def _make_folder(path: Path) -> None:
-    """Like `mkdir -p`, but with 0700 for every folder that it makes."""
+    """Like `mkdir -p`, but with mode 0700 for every folder that it creates."""
     if path.is_dir():
         return
     _make_folder(path.parent)
@@ -120,14 +121,14 @@ def _make_folder(path: Path) -> None:
 
 
 def _make_durable_folder(path: Path) -> None:
-    """Its name is in its parent, and would go with it when the power does."""
+    """Create the folder, and sync its parent: the name is in the parent, and would be lost with the power."""
     if not path.is_dir():
         path.mkdir(mode=0o700, exist_ok=True)
         _sync(path.parent)
 
 
 def _write(path: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Under another name until it is whole and on the disk."""
+    """Write under a temporary name until the file is complete and synced to disk."""
     unfinished = path.with_name(f"{path.name}~{os.getpid()}-{threading.get_ident()}")
     try:
         with open(unfinished, "wb", buffering=BUFFER_BYTES, opener=_open_private) as file:

@@ -1,4 +1,4 @@
-"""What can go wrong with payloads. Messages name objects, never what is in them."""
+"""Errors of payload stores. Messages name objects, never their content."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ class PayloadError(Exception):
 
 
 class PayloadReadError(PayloadError):
-    """The object is missing, shorter than expected, or its store doesn't answer."""
+    """The object is missing, shorter than expected, or its store does not answer."""
 
 
 class PayloadWriteError(PayloadError):
-    """Nothing was stored: full, read-only, or out of reach."""
+    """Nothing was stored: the store is full, read-only or unreachable."""
 
 
 class PayloadStoreUnavailable(PayloadError):  # noqa: N818
-    """The store is missing, or is another one than the other processes of this deployment use."""
+    """The store is missing, or is not the one that the other processes of this deployment use."""

@@ -1,4 +1,4 @@
-"""Payloads in an object store, through obstore."""
+"""Payloads in an object store, by obstore."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STORE_ERRORS = (BaseError, OSError)
 
 
 class ObjectPayloads:
-    """Any store that obstore speaks to, by URL (`s3://bucket/prefix`); credentials from its environment."""
+    """Any store that obstore supports, by URL (`s3://bucket/prefix`); credentials come from the environment."""
 
     def __init__(self, store: ObjectStore) -> None:
         self._store = store
@@ -79,4 +79,4 @@ class ObjectPayloads:
         self.put(MARKER_NAME, [mark.encode("ascii")])
 
     def check_free_space(self) -> None:
-        """An object store has no end, and only a write tells whether one is allowed."""
+        """Nothing to check: an object store has no limit, and only a write shows whether writing is allowed."""

@@ -1,4 +1,4 @@
-"""The small interface that a payload store offers: objects by name, whole or not at all."""
+"""The interface of a payload store: objects by name, written whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ class PayloadStore(Protocol):
     """
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        """Stores the parts, one after the other, as one object. Durable on return, and safe to repeat."""
+        """Store the parts, one after the other, as one object. Durable on return, and safe to repeat."""
 
     def read(self, name: str) -> bytes: ...
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
-        """Exactly `length` bytes, else PayloadUnreadable."""
+        """Return exactly `length` bytes; raises PayloadReadError for fewer."""
 
     def remove_folder(self, folder: str) -> None:
-        """Safe to call twice, and for a folder that never was. PayloadUnwritable: perhaps a part of it is gone."""
+        """Remove the folder. Safe to repeat, and for one that never existed. PayloadWriteError: a part may be gone."""
 
     def folders(self) -> Iterator[str]:
-        """Every top-level folder; PayloadStoreUnavailable, perhaps not before the first is asked for."""
+        """Yield every top-level folder. Raises PayloadStoreUnavailable, perhaps only when the first one is read."""
 
     def read_marker(self) -> str | None:
-        """The marker by which processes see that they share this store; None when there is none yet."""
+        """Return the marker, which shows processes that they share this store; None when there is none yet."""
 
     def write_marker(self, mark: str) -> None: ...
 
     def check_free_space(self) -> None:
-        """Raises PayloadStoreUnavailable where it can be told, without writing, that nothing can be stored."""
+        """Raise PayloadStoreUnavailable if it is known, without writing, that nothing can be stored."""

@@ -1,4 +1,4 @@
-"""One thread per process that publishes for owners who asked: requests within a moment become one statement."""
+"""One thread per process that fills the windows of owners: requests within a moment become one statement."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# So long that some settles share a statement, and so short that half a window lasts.
+# Long enough that some settles share a statement, and short enough that half a window lasts.
 COALESCE_SECONDS = 0.02
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 
 
 class PublisherThread:
-    """The thread starts with the first request (so, after a fork) and ends with `rest`, or with its process."""
+    """The thread starts with the first request (so, after a fork) and ends with `drain`, or with its process."""
 
     def __init__(self, publish: Callable[[int], int]) -> None:
         self._publish = publish
@@ -38,11 +38,11 @@ class PublisherThread:
             self._condition.notify()
             if self._thread is None or not self._thread.is_alive():  # not alive: after a fork, or an error
                 self._is_draining = False
-                self._thread = threading.Thread(target=self._run, name="refill", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="publisher", daemon=True)
                 self._thread.start()
 
     def drain(self) -> None:
-        """Publishes what was asked for, then ends the thread and its database connection."""
+        """Publish what was requested, then end the thread and its database connection."""
         with self._condition:
             thread, self._is_draining = self._thread, True
             self._condition.notify()
@@ -60,7 +60,7 @@ class PublisherThread:
             connection.close()
 
     def _take_requested(self) -> set[int]:
-        """What was asked for, waiting until there is something; nothing when it is time to rest."""
+        """Wait for requests and take them; none when the thread is to end."""
         with self._condition:
             self._condition.wait_for(lambda: self._requested or self._is_draining)
             owner_ids, self._requested = self._requested, set()
@@ -69,10 +69,10 @@ class PublisherThread:
         return owner_ids
 
     def _publish_safely(self, owner_id: int) -> None:
-        """What fails here is found again by the sweeper."""
+        # What fails here is published by the sweeper.
         try:
             self._publish(owner_id)
-        except DATABASE_UNAVAILABLE:
-            logger.warning("the database is away: the sweeper publishes when it is back")
+        except DATABASE_UNAVAILABLE as error:
+            logger.warning("database unavailable", extra={"reason": type(error).__name__})
             connection.close()
             time.sleep(PAUSE_AFTER_FAILURE_SECONDS)

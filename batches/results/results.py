@@ -1,4 +1,4 @@
-"""A batch's results in order, whatever dialect shows them: pages of rows, their answers read as they are needed."""
+"""A batch's results in order, whatever dialect renders them: pages of rows, their responses read as they are needed."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from batches.models import BatchItem, ItemState
 from batches.payloads import PayloadStoreUnavailable, open_store
+from routing.upstream.failures import FailureCode
 from usage.totals import item_totals
 
 if TYPE_CHECKING:
@@ -14,13 +15,13 @@ if TYPE_CHECKING:
 
     from usage.totals import Total
 
-# The first page is small, so that the first byte is early.
+# The first page is small, so that the first byte is sent early.
 FIRST_PAGE_ITEMS, PAGE_ITEMS = 50, 500
-# Answers that are in memory at once, unless a single one is larger.
+# Responses that are in memory at once, unless a single one is larger.
 READ_AHEAD_BYTES = 4 << 20
 
-# Of a completed item whose answer cannot be read back.
-UNREADABLE_CODE = "load_result_failed"
+# Of a completed item whose response cannot be read back.
+UNREADABLE_CODE = FailureCode.LOAD_RESULT_FAILED
 UNREADABLE_ERROR = "load result: the stored answer cannot be read"
 
 _COLUMNS = (
@@ -43,7 +44,7 @@ class ResultRow(NamedTuple):
 
 
 class Result(NamedTuple):
-    """`response`: the upstream's JSON as stored, only of a completed item; None there = it cannot be read back."""
+    """`response`: the upstream's JSON as stored; None of an item that is not completed, or where it cannot be read."""
 
     row: ResultRow
     response: bytes | None
@@ -55,7 +56,7 @@ class Result(NamedTuple):
 
 
 class ResultFilter(NamedTuple):
-    """Which results: of these states (none given = all), behind `after_idx`, at most `limit` (None = all)."""
+    """Which results: of these states (empty = all), after `after_idx`, at most `limit` (None = all)."""
 
     states: Sequence[str] = ()
     after_idx: int = -1
@@ -64,7 +65,7 @@ class ResultFilter(NamedTuple):
 
 
 def iter_results(batch_id: uuid.UUID, result_filter: ResultFilter) -> Iterator[list[Result]]:
-    """Lists of results by idx, few enough at a time that memory stays flat however large the batch is."""
+    """Yield lists of results by idx, few enough at a time that memory stays flat however large the batch is."""
     for rows in _pages(batch_id, result_filter):
         usage = _usage_by_idx(batch_id, rows) if result_filter.with_usage else {}
         for group in _read_ahead_groups(rows):
@@ -72,7 +73,7 @@ def iter_results(batch_id: uuid.UUID, result_filter: ResultFilter) -> Iterator[l
 
 
 def _pages(batch_id: uuid.UUID, result_filter: ResultFilter) -> Iterator[list[ResultRow]]:
-    """Short queries: one long cursor would hold a snapshot as long as its slowest reader."""
+    # Short queries: one long cursor would hold a snapshot as long as its slowest reader.
     after_idx, size, remaining = result_filter.after_idx, FIRST_PAGE_ITEMS, result_filter.limit
     while remaining is None or remaining > 0:
         size = size if remaining is None else min(size, remaining)

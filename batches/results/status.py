@@ -1,4 +1,4 @@
-"""What a batch's row does not say itself: counts, waiting reasons and usage, for one batch or a page of them."""
+"""The status of batches beyond their rows: counts, waiting reasons and usage, for one batch or a page of them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """`counts`: items by state, only states that occur; `waiting`: by reason."""
+    """`counts`: items by state, only states that occur; `waiting`: waiting items by reason."""
 
     batch: Batch
     counts: Mapping[str, int]
@@ -26,7 +26,7 @@ class BatchStatus:
 
 
 def batch_statuses(batches: Sequence[Batch]) -> list[BatchStatus]:
-    """Three queries for all of them, within the `one_snapshot()` in which the rows were read.
+    """Read the status of all of them in three queries. Call it within the `one_snapshot()` that read the rows.
 
     The counts of those that have ended are in their rows.
     """

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from django.db import connection, transaction
 
 from batches.models import Batch
+from batches.models.owner import lock_owner
 from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.publishing.publish import request_publish
 from batches.submission.idempotency import Idempotency, store_response
-from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner, lock_owner
+from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
 from batches.submission.resends import KeylessRequest, record_create
 from relaybatch.db.clock import database_now
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
@@ -38,7 +39,7 @@ _COPY_ITEMS = """COPY batches_batchitem
 
 @dataclass(frozen=True, slots=True)
 class CreateResponse:
-    """The answer to a create."""
+    """The response to a create: JSON."""
 
     status: int
     body: bytes
@@ -51,11 +52,11 @@ def accept_batch(
     replay_key: Idempotency | KeylessRequest | None,
     render: Callable[[Batch], tuple[int, bytes]],
 ) -> CreateResponse:
-    """Stores a batch, its items and their requests, and publishes the first window after the commit.
+    """Store a batch, its items and their requests, and publish the first window after the commit.
 
-    `repeatable`: by what the caller may ask for the same again and be given the same answer. Raises AnsweredEarlier or
-    Conflict (the Idempotency-Key came before), TooManyRequests (too many open items) or
-    Unavailable (the payload store can't take it); nothing is stored then. Credentials are checked by the caller.
+    `replay_key`: under which the response is stored, for a request that comes again. Raises ReplayedResponse or
+    Conflict (the Idempotency-Key was used before), TooManyRequests (too many open items) or Unavailable (the payload
+    store can't take it); nothing is stored then. The caller has checked the credential.
     """
     owner = get_or_create_owner(credential.owner)
     check_open_item_quota(owner.id, len(submission.requests))
@@ -70,7 +71,7 @@ def accept_batch(
         lock_owner(owner.id)
         check_open_item_quota(owner.id, 0)
         transaction.on_commit(lambda: request_publish(owner.id), robust=True)
-    logger.info("batch accepted: %d items", batch.total_items, extra={"batch_id": batch.id})
+    logger.info("batch accepted", extra={"batch_id": batch.id, "items": batch.total_items})
     return response
 
 
@@ -110,7 +111,7 @@ def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) 
 
 
 def _store_requests(batch: Batch, submission: Submission) -> None:
-    """Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes."""
+    # Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes.
     try:
         store = open_store()
         store.check()
@@ -125,41 +126,41 @@ def _store_requests(batch: Batch, submission: Submission) -> None:
 
 @contextlib.contextmanager
 def _atomic_with_payloads(batch: Batch) -> Iterator[None]:
-    """A transaction. What is stored for the batch goes after a roll-back, but not after a commit that broke off: it may
-    have succeeded unheard."""
+    """Run a transaction, and discard the batch's payloads after a roll-back."""
     reached_commit = False
     try:
         with transaction.atomic():
             yield
             reached_commit = True
     except BaseException:
+        # A commit that failed may have succeeded before the connection dropped: then the payloads are needed.
         if not reached_commit:
             _discard(batch)
         raise
 
 
 def _discard(batch: Batch) -> None:
-    """As far as it can be done now: the sweeper does the rest."""
+    # As far as it can be done now: the sweeper does the rest.
     with contextlib.suppress(PayloadWriteError, PayloadStoreUnavailable, *DATABASE_UNAVAILABLE):
         open_store().discard(batch.id)
 
 
 def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) -> None:
-    """Checked again afterwards: the volume may have been taken away just before."""
     try:
         store.put_requests(batch.id, submission.requests)
+        # Checked again: the volume may have been unmounted just before.
         store.check()
     except (PayloadStoreUnavailable, PayloadWriteError) as error:
         raise _store_unavailable(error) from error
 
 
 def _store_unavailable(error: Exception) -> Unavailable:
-    logger.error("a submission could not be stored", exc_info=error)
+    logger.error("submission not stored", exc_info=error)
     return Unavailable("The requests could not be stored; try again later.", code="store_unavailable")
 
 
 def _copy_items(batch: Batch, submission: Submission) -> None:
-    """COPY: 50,000 INSERTs would take ten times as long. What isn't named has its default in the database."""
+    # COPY: 50,000 INSERTs would take ten times as long. Columns that are not named get the database's defaults.
     custom_ids = submission.custom_ids or itertools.repeat(None)
     offset = 0
     rows = zip(uuid7_run(batch.total_items), submission.requests, custom_ids, strict=False)

@@ -1,4 +1,4 @@
-"""Idempotency-Key: the same key of the same owner within 24 h gives the stored answer and no second batch."""
+"""Idempotency-Key: the same key of the same owner within 24 h gets the stored response and makes no second batch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from django.db import connection
 
 from batches.models import IdempotencyKey, Owner
-from batches.models.surroundings import IDEMPOTENCY_HOURS
+from batches.models.idempotency_key import IDEMPOTENCY_HOURS
 from relaybatch.http.errors import Conflict
 
 _STORE_RESPONSE = f"""
@@ -21,28 +21,30 @@ WHERE batches_idempotencykey.created_at < clock_timestamp() - interval '{IDEMPOT
 
 @dataclass(frozen=True, slots=True)
 class Idempotency:
-    """SHA-256 digests of the header's value, and of what was asked for (path and decoded body)."""
+    """SHA-256 digests of the header's value, and of the request (path and decoded body)."""
 
     key_hash: bytes
     body_hash: bytes
 
 
-class ReplayedResponse(Exception):  # noqa: N818 -- not an error: the caller gets the answer that it carries
+class ReplayedResponse(Exception):  # noqa: N818 -- not an error: the caller gets the response that it carries
+    """A request that came before: it gets the response of then."""
+
     def __init__(self, *, status: int, body: bytes) -> None:
-        super().__init__("answered earlier")
+        super().__init__("response replayed")
         self.status = status
         self.body = body
 
 
 def raise_if_replayed(owner_name: str, idempotency: Idempotency) -> None:
-    """Raises AnsweredEarlier, or Conflict when the key came with another body; else returns."""
+    """Raise ReplayedResponse when the key was used before, or Conflict when it was used with another request."""
     unexpired = IdempotencyKey.objects.unexpired()
     if row := unexpired.filter(owner__name=owner_name, key_hash=idempotency.key_hash).first():
         raise _replay(row, idempotency)
 
 
 def store_response(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
-    """Stores the answer in the caller's transaction, or raises as `raise_if_answered` does.
+    """Store the response in the caller's transaction, or raise as `raise_if_replayed` does.
 
     Of two creates at once, the second waits here for the first one's commit (or roll-back, and then goes on).
     """

@@ -1,11 +1,11 @@
-"""A create that an SDK sends again, because it heard no answer, gets the first one's and makes no second batch.
+"""Resends: a create that an SDK sends again gets the first one's response, and makes no second batch.
 
 The official SDKs send no Idempotency-Key; they say in `x-stainless-retry-count` how often they have sent the request
 before (https://github.com/openai/openai-python, https://github.com/anthropics/anthropic-sdk-python: `_base_client.py`).
 
-Every send holds a lock of its owner, path, query and body from its arrival until it is answered: first sends share it,
-so that they do not wait for one another; a resend holds it alone, and so waits for all that are in progress. It is a
-lock of the session, not of a transaction: requests are read and stored outside of one.
+Every such request holds an advisory lock of its owner, path, query and body from its arrival to its response: first
+sends share it, so that they do not wait for one another; a resend takes it exclusively, and so waits for all that are
+in progress. It is a lock of the session, not of a transaction: requests are read and stored outside of one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
 
-from batches.models.surroundings import RESEND_MINUTES
+from batches.models.keyless_create import RESEND_MINUTES
 from batches.submission.idempotency import ReplayedResponse
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.http.errors import Unavailable
@@ -37,12 +37,12 @@ logger = logging.getLogger(__name__)
 
 RESEND_COUNT_HEADER = "x-stainless-retry-count"
 LOCK_TIMEOUT_SECONDS = 60
-# SDKs try twice unless they are told otherwise. Within eleven minutes nobody comes to a thousand.
+# SDKs resend twice by default. Within eleven minutes none comes to a thousand.
 _VALID_COUNT = re.compile("[1-9][0-9]{0,2}", re.ASCII)
 
-# The time-out is that of the statement: outside of a transaction, nothing of it stays.
-_LOCK = "SELECT set_config('lock_timeout', %(wait)s, true), pg_advisory_lock{kind}(%(lock)s)"
-# By the database's clock as of the arrival: what the lock is waited for does not count.
+# The time-out is local to the statement: outside of a transaction, it does not outlast it.
+_LOCK = "SELECT set_config('lock_timeout', %(wait)s, true), pg_advisory_lock{suffix}(%(lock)s)"
+# The arrival by the database's clock, without the time spent waiting for the lock.
 _ARRIVED_AT = "statement_timestamp() - make_interval(secs => %(age)s)"
 _TAKE_RESPONSE = f"""
 UPDATE batches_keylesscreate SET resends = %(count)s
@@ -55,7 +55,7 @@ _RECORD_CREATE = f"""
 INSERT INTO batches_keylesscreate (id, owner_id, digest, resends, status, answer, arrived_at)
 VALUES (%(id)s, %(owner)s, %(digest)s, %(count)s, %(status)s, %(answer)s, {_ARRIVED_AT})
 """
-# Not where the send's own create is there: its commit went through, and only its answer did not.
+# Not where this request's own create exists: its commit succeeded, and only its response failed.
 _RECORD_REJECTION = f"""
 INSERT INTO batches_keylesscreate (id, owner_id, digest, resends, status, answer, arrived_at)
 SELECT %(id)s, id, %(digest)s, %(count)s, 0, ''::bytea, {_ARRIVED_AT} FROM batches_owner WHERE name = %(owner_name)s
@@ -67,7 +67,7 @@ ON CONFLICT (id) DO NOTHING
 class KeylessRequest:
     """A create without Idempotency-Key, as it has just arrived.
 
-    `digest`: SHA-256 of whose it is and what was asked for. `count`: how often the SDK sent it before; 0 = first send.
+    `digest`: SHA-256 of owner and request. `resend_count`: how often the SDK sent it before; 0 = first send.
     """
 
     owner_name: str
@@ -89,13 +89,13 @@ class KeylessRequest:
 
 
 def parse_resend_count(headers: Mapping[str, str]) -> int:
-    """What no SDK says counts as a first send."""
+    """Parse `x-stainless-retry-count`. Anything that no SDK sends counts as a first send."""
     value = headers.get(RESEND_COUNT_HEADER, "")
     return int(value) if _VALID_COUNT.fullmatch(value) else 0
 
 
 def request_digest(owner_name: str, *, path: str, query: str, body: memoryview) -> bytes:
-    """Covers the decoded body, which may be compressed differently, and no slash at the end of the path."""
+    """Hash the decoded body, which may be compressed differently, and the path without a slash at its end."""
     digest = hashlib.sha256(
         "\0".join((owner_name, path.rstrip("/"), query, "")).encode(errors="surrogatepass")
     )
@@ -105,8 +105,10 @@ def request_digest(owner_name: str, *, path: str, query: str, body: memoryview) 
 
 @contextlib.contextmanager
 def deduplicate(request: KeylessRequest) -> Iterator[None]:
-    """What is done within is the send's answering. Raises AnsweredEarlier where this is a resend of the newest create
-    of its kind, once none of its kind is in progress any more; Unavailable where that takes longer than WAIT_SECONDS.
+    """Run the create within, under the request's lock; a rejection of it is recorded.
+
+    For a resend, wait until no other request of its digest is in progress, then raise ReplayedResponse if it repeats
+    the newest create; Unavailable if the wait takes longer than LOCK_TIMEOUT_SECONDS.
     """
     with _hold_lock(request):
         if request.resend_count:
@@ -119,7 +121,7 @@ def deduplicate(request: KeylessRequest) -> Iterator[None]:
 
 
 def record_create(owner: Owner, request: KeylessRequest, *, status: int, body: bytes) -> None:
-    """Keeps the answer, in the transaction of what it tells of."""
+    """Store the response, in the transaction that creates the batch."""
     with connection.cursor() as cursor:
         cursor.execute(_RECORD_CREATE, request.values | {"owner": owner.id, "status": status, "answer": body})
 
@@ -129,7 +131,7 @@ def _hold_lock(request: KeylessRequest) -> Iterator[None]:
     suffix = "" if request.resend_count else "_shared"
     try:
         with connection.cursor() as cursor:
-            cursor.execute(_LOCK.format(kind=suffix), request.values | {"wait": f"{LOCK_TIMEOUT_SECONDS}s"})
+            cursor.execute(_LOCK.format(suffix=suffix), request.values | {"wait": f"{LOCK_TIMEOUT_SECONDS}s"})
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise Unavailable(
@@ -143,16 +145,16 @@ def _hold_lock(request: KeylessRequest) -> Iterator[None]:
 
 
 def _unlock(request: KeylessRequest, suffix: str) -> None:
-    """With the session at the latest: where that is broken, it must not be used again."""
     try:
         with connection.cursor() as cursor:
             cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%(lock)s)", request.values)
     except DATABASE_UNAVAILABLE:
+        # The lock ends with the session, which may be broken and must not be used again.
         connection.close()
 
 
 def _raise_if_replayed(request: KeylessRequest) -> None:
-    """By the newest create, unless a resend of the same count had its answer."""
+    """Take the response of the newest create, unless a resend of the same count got it already."""
     with connection.cursor() as cursor:
         cursor.execute(_TAKE_RESPONSE, request.values)
         row = cursor.fetchone()
@@ -161,12 +163,13 @@ def _raise_if_replayed(request: KeylessRequest) -> None:
 
 
 def _record_rejection(request: KeylessRequest) -> None:
-    """A resend of what was refused is no resend of an earlier create. Raises nothing where the database is away."""
-    if connection.errors_occurred and not connection.is_usable():  # the next one works
+    """Record that the create was rejected: a resend of it is no resend of an earlier create. Raises nothing while the
+    database is unavailable."""
+    if connection.errors_occurred and not connection.is_usable():  # Django then opens a new one
         connection.close()
     try:
         with connection.cursor() as cursor:
             cursor.execute(_RECORD_REJECTION, request.values)
     except DATABASE_UNAVAILABLE as error:
-        logger.warning("a refused create could not be noted: %s", type(error).__name__)
+        logger.warning("rejected create not recorded", extra={"reason": type(error).__name__})
         connection.close()

@@ -1,4 +1,4 @@
-"""Whether workers could say that they are alive: not while the database is away, nor while it stands still."""
+"""How long the database has answered without interruption. Heartbeats cannot be renewed during an outage."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from django.conf import settings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# A worker's row is renewed six times in RELAY_WORKER_LOST_S: a shorter silence makes no live one look dead.
+# Heartbeats are sent six times in RELAY_WORKER_LOST_S: a gap shorter than half of it makes no live worker look lost.
 GAPS_PER_LOST_TIMEOUT = 2
 
 
 class DatabaseUptime:
-    """Since when the database has answered without a break. An execute wrapper of Django's, to hear every answer.
+    """Counts every answer of the database, as an execute wrapper of Django's. A gap between answers starts it anew.
 
-    A server that is paused and goes on raises no error: its answers are only late.
+    A server that is suspended and resumed raises no error: its answers are only late.
     """
 
     def __init__(self) -> None:
         self._since = self._last_success = time.monotonic()
 
     def __call__(self, execute: Callable[..., Any], *statement: Any) -> Any:
-        answer = execute(*statement)
+        result = execute(*statement)
         self.record_success()
-        return answer
+        return result
 
     def record_success(self) -> None:
         now = time.monotonic()
@@ -38,6 +38,7 @@ class DatabaseUptime:
         self._since = self._last_success = time.monotonic()
 
     def covers_lost_timeout(self) -> bool:
-        """For declaring somebody dead by what the database has just answered."""
+        """Whether a worker may be declared lost by what the database has just answered: it has been up for
+        RELAY_WORKER_LOST_S."""
         self.record_success()
         return self._last_success - self._since >= settings.RELAY_WORKER_LOST_S

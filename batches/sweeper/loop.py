@@ -8,7 +8,8 @@ import time
 from django.conf import settings
 from django.db import connection
 
-from batches.publishing.publish import publish_all_due, publish_lost
+from batches.publishing.lost_messages import publish_lost
+from batches.publishing.publish import publish_all_due
 from batches.sweeper.cleanup_thread import CleanupThread
 from batches.sweeper.database_uptime import DatabaseUptime
 from batches.sweeper.sweep import expire_overdue, reclaim_lost_items, seconds_to_next_due
@@ -19,7 +20,7 @@ from relaybatch.stop_signal import StopSignal
 logger = logging.getLogger(__name__)
 
 SWEEP_INTERVAL_SECONDS = 2.0
-# A due time is met at most this late: the look for the next one is a probe of a small index.
+# A due time is met at most this late: polling for the next one is a probe of a small index.
 POLL_INTERVAL_SECONDS = 0.2
 # Any constant of our own; pg_locks shows it.
 SWEEPER_LOCK = 0x7E1A_BA7C
@@ -49,10 +50,10 @@ class Sweeper:
 
     def _run_once_safely(self) -> None:
         try:
-            if not run_isolated("a turn of the sweeper", self._run_once):
+            if not run_isolated("sweep", self._run_once):
                 self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
         except DATABASE_UNAVAILABLE as error:
-            logger.warning("the sweeper cannot reach the database: %s", type(error).__name__)
+            logger.warning("database unavailable", extra={"reason": type(error).__name__})
             connection.close()
             self._has_lock = False
             self._uptime.reset()
@@ -67,19 +68,19 @@ class Sweeper:
             self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
 
     def _sweep(self) -> None:
-        """Overdue batches, items of dead workers, lost messages, due items."""
-        run_isolated("expiry", expire_overdue)
-        run_isolated("the care for dead workers", self._reclaim_lost_items)
-        run_isolated("publishing again", publish_lost)
-        run_isolated("publishing", publish_all_due)
+        run_isolated("expire_overdue", expire_overdue)
+        run_isolated("reclaim_lost_items", self._reclaim_lost_items)
+        run_isolated("publish_lost", publish_lost)
+        run_isolated("publish_due", publish_all_due)
 
     def _reclaim_lost_items(self) -> None:
         reclaim_lost_items(may_declare_lost=self._uptime.covers_lost_timeout)
 
     def _acquire_lock(self) -> bool:
-        """The lock is the session's: a connection that breaks gives it up, and another sweeper goes on.
+        """True when this sweeper holds the lock; tries to take it otherwise.
 
-        A sweeper that hangs is silent, so the server ends its session as soon as it would count as lost.
+        The lock is the session's: a connection that breaks releases it, and another sweeper goes on. A sweeper that
+        hangs sends nothing, so the server ends its session after RELAY_WORKER_LOST_S.
         """
         if not self._has_lock:
             with connection.cursor() as cursor:

@@ -1,4 +1,4 @@
-"""The sweep: what no request and no settled item does by itself. Every part of it is safe to repeat."""
+"""The sweep: what no request and no settled item does by itself. Every step is safe to repeat."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import connection
 from django.db.models.functions import Now
 
-from batches.completion.batch_end import end_if_complete, lock_exclusive
-from batches.completion.cancel import expire_batch
+from batches.completion.batch_end import end_complete_batch
+from batches.completion.expire import expire_batch
 from batches.execution.claim import claims_of_lost_workers
 from batches.execution.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch
+from batches.models.item import OPEN_SQL, UNPUBLISHED_SQL
 from relaybatch.db.isolation import run_isolated
 
 if TYPE_CHECKING:
@@ -27,18 +28,18 @@ logger = logging.getLogger(__name__)
 
 MAX_ROWS_PER_STEP = 500
 
-_SECONDS_TO_NEXT_DUE = """
+_SECONDS_TO_NEXT_DUE = f"""
 SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
-WHERE state = 'available' AND published_at IS NULL AND not_before IS NOT NULL
+WHERE {UNPUBLISHED_SQL} AND not_before IS NOT NULL
 """
-_COMPLETE_BUT_OPEN = """
+_COMPLETE_BUT_OPEN = f"""
 SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
-    SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND i.state IN ('available', 'running'))
+    SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND {OPEN_SQL})
 """
 
 
 def seconds_to_next_due() -> float | None:
-    """Until the earliest `not_before`, by the database's clock; negative when it has passed, None without any."""
+    """Seconds to the earliest `not_before`, by the database's clock; negative when it has passed, None without any."""
     with connection.cursor() as cursor:
         cursor.execute(_SECONDS_TO_NEXT_DUE)
         seconds = cursor.fetchone()[0]
@@ -48,40 +49,32 @@ def seconds_to_next_due() -> float | None:
 def expire_overdue() -> None:
     overdue = Batch.objects.open().filter(expires_at__lte=Now()).values_list("id", flat=True)
     for batch_id in overdue.order_by("expires_at", "id")[:MAX_ROWS_PER_STEP]:
-        run_isolated("expiry", partial(expire_batch, batch_id), batch_id=batch_id)
+        run_isolated("expire_batch", partial(expire_batch, batch_id), batch_id=batch_id)
 
 
 def reclaim_lost_items(*, may_declare_lost: Callable[[], bool]) -> None:
-    """Settles what they ran as `worker_lost`: retried while attempts are left, else discarded.
-
-    Asked after each look: the database may have stood still during it, and every sign of life with it.
-    """
+    """Settle the running items of lost workers as `worker_lost`: retried while attempts are left, else discarded."""
     tried: list[uuid.UUID] = []
     while claims := claims_of_lost_workers(
         lost_seconds=settings.RELAY_WORKER_LOST_S, exclude=tried, limit=MAX_ROWS_PER_STEP
     ):
+        # Asked after each query: the database may have been suspended during it, and with it every heartbeat.
         if not may_declare_lost():
             return
         for claim in claims:
-            run_isolated("the care for a lost worker's item", partial(_reclaim, claim), **claim.log_fields)
+            run_isolated("reclaim_item", partial(_reclaim, claim), **claim.log_fields)
         tried += [claim.item_id for claim in claims]
 
 
 def _reclaim(claim: Claim) -> None:
-    logger.warning("the worker of a running item was lost", extra=claim.log_fields)
+    logger.warning("worker lost", extra=claim.log_fields)
     settle_with_fallbacks(claim)
 
 
 def end_complete_batches() -> None:
-    """Ends batches without an open item. Settling does that by itself; this heals rows changed by hand."""
+    """End batches without an open item. Settling does that by itself; this repairs rows changed by hand."""
     with connection.cursor() as cursor:
         cursor.execute(_COMPLETE_BUT_OPEN)
         batch_ids = [row[0] for row in cursor.fetchall()]
     for batch_id in batch_ids:
-        run_isolated("the end of a batch", partial(_end_batch, batch_id), batch_id=batch_id)
-
-
-def _end_batch(batch_id: uuid.UUID) -> None:
-    with transaction.atomic():
-        lock_exclusive(batch_id)
-        end_if_complete(batch_id)
+        run_isolated("end_batch", partial(end_complete_batch, batch_id), batch_id=batch_id)

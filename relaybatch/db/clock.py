@@ -1,4 +1,4 @@
-"""The database's clock: the one that all processes share, whatever their own say."""
+"""The database's clock: the one that all processes share, whatever their own clocks say."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chores of the sweeper and the watch: what is wrong with one does not keep the others from being done."""
+"""Isolated steps of the sweeper and the worker monitor: one that fails does not keep the others from running."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def run_isolated(step: str, action: Callable[[], object], **ids: object) -> bool:
-    """True when it went well. Logs any error by kind and place; only an outage, which meets all alike, is raised."""
+def run_isolated(step: str, action: Callable[[], object], **fields: object) -> bool:
+    """Run one step; True when it succeeded. Any error is logged by kind and place, with `step` and `fields`.
+
+    Raises DATABASE_UNAVAILABLE for an outage, which all steps would meet alike.
+    """
     try:
         action()
     except Exception as error:
         if isinstance(error, DATABASE_UNAVAILABLE) and not is_row_error(error):
             raise
-        logger.exception("%s broke off", step, extra=ids)
+        logger.exception("step failed", extra={"step": step, **fields})
         return False
     return True

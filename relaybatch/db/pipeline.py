@@ -29,10 +29,12 @@ def execute_under_lock(
     *,
     prepare: bool | None = None,
 ) -> list[tuple[Any, ...]]:
-    """The statement's rows. Lock and statement travel together: one round trip, one transaction, and a fresh snapshot
-    after the lock. `prepare=False` keeps the planner to the values at hand.
+    """Take a lock, run one statement and return its rows.
 
-    Outside a transaction of the caller's; Django's execute wrappers hear of it as of any other statement.
+    In one round trip and one transaction, with a fresh snapshot after the lock. `prepare=False` makes the planner use
+    the values at hand.
+
+    Call it outside a transaction. Django's execute wrappers are called as for any other statement.
     """
 
     def run(*_: Any) -> list[tuple[Any, ...]]:
@@ -50,9 +52,9 @@ def _run_pipeline(
     *,
     prepare: bool | None,
 ) -> list[tuple[Any, ...]]:
-    """Read only after the pipeline's end, which commits: to read within it is a round trip of its own."""
     with psycopg.Cursor(raw) as locking, psycopg.Cursor(raw) as cursor:
         with raw.pipeline():
             locking.execute(*lock)
             cursor.execute(*statement, prepare=prepare)
+        # The pipeline's end commits. To fetch within it would be a round trip of its own.
         return cursor.fetchall()

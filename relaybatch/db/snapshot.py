@@ -1,4 +1,4 @@
-"""Reading for one answer: all of it is of one instant, however many queries it takes."""
+"""Consistent reads: all queries of one response see the same instant."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def one_snapshot() -> Iterator[None]:
-    """What is read within is of the moment of the first query; nothing can be written.
+    """Read everything within as of the first query (REPEATABLE READ, read only).
 
     Never around network, sleep, or a client that reads: PostgreSQL keeps all dead rows since that moment. Within a
-    transaction it changes nothing: that one has begun, with a level of its own.
+    transaction it does nothing: that one has begun, with an isolation level of its own.
     """
     if connection.in_atomic_block:
         yield
@@ -26,7 +26,7 @@ def one_snapshot() -> Iterator[None]:
     connection.ensure_connection()
     raw = connection.connection
     before = raw.isolation_level, raw.read_only
-    # They travel in the BEGIN itself, where SET TRANSACTION would be a round trip of its own.
+    # They are part of the BEGIN itself, where SET TRANSACTION would be a round trip of its own.
     raw.isolation_level, raw.read_only = IsolationLevel.REPEATABLE_READ, True
     try:
         with transaction.atomic():

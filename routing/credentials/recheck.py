@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from routing.credentials.validity import KeyState, TokenState
 from routing.ttl_cache import TtlCache
-from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.failures import CallFailed, Failure, FailureCode
 
 if TYPE_CHECKING:
     import uuid
@@ -98,7 +98,9 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
     rows = _cache.get(_cache_key(caller), lambda: _load(caller))
     _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
     if not rows.principal_enabled:
-        raise _call_failed("principal_disabled", "the principal (service account or user) is disabled")
+        raise _call_failed(
+            FailureCode.PRINCIPAL_DISABLED, "the principal (service account or user) is disabled"
+        )
     _check_project(rows, caller)
     _check_policy(rows)
     return _snapshot(rows)
@@ -124,26 +126,32 @@ def _check_credential(rows: _CallerRows, caller: Caller, *, now: datetime) -> No
             # A token's row is deleted some time after its expiry, and only then.
             reason = "expired"
         case None:
-            raise _call_failed("credential_deleted", "the credential that asked for this no longer exists")
+            raise _call_failed(
+                FailureCode.CREDENTIAL_DELETED, "the credential that asked for this no longer exists"
+            )
     if reason:
         message = "was rotated out" if reason == "rotated" else f"is {reason}"
-        raise _call_failed(f"credential_{reason}", f"the credential that asked for this {message}")
+        raise _call_failed(
+            FailureCode(f"credential_{reason}"), f"the credential that asked for this {message}"
+        )
 
 
 def _check_project(rows: _CallerRows, caller: Caller) -> None:
     if caller.project_id is not None and not rows.project_enabled:
         raise _call_failed(
-            "project_disabled", "the project is disabled" if rows.project else "the project is gone"
+            FailureCode.PROJECT_DISABLED, "the project is disabled" if rows.project else "the project is gone"
         )
     if caller.team_id is not None and not rows.team_enabled:
-        raise _call_failed("project_disabled", "the team of the project is disabled or gone")
+        raise _call_failed(FailureCode.PROJECT_DISABLED, "the team of the project is disabled or gone")
 
 
 def _check_policy(rows: _CallerRows) -> None:
     if rows.policy is None:
-        raise _call_failed("policy_deleted", "the policy that this was accepted under no longer exists")
+        raise _call_failed(
+            FailureCode.POLICY_DELETED, "the policy that this was accepted under no longer exists"
+        )
     if not rows.policy_enabled:
-        raise _call_failed("policy_disabled", f"the policy {rows.policy} is disabled")
+        raise _call_failed(FailureCode.POLICY_DISABLED, f"the policy {rows.policy} is disabled")
 
 
 def _cache_key(caller: Caller) -> _CacheKey:
@@ -197,5 +205,5 @@ def _state(columns: tuple[Any, ...], *, is_token: bool) -> KeyState | TokenState
     return None if columns[3] is None else KeyState(*columns)
 
 
-def _call_failed(code: str, message: str) -> CallFailed:
+def _call_failed(code: FailureCode, message: str) -> CallFailed:
     return CallFailed(Failure(code=code, message=message))

@@ -15,7 +15,8 @@ import random
 from typing import TYPE_CHECKING, Any
 
 from routing.upstream.call import HostKeyRejection, Postponement
-from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.failures import CallFailed, Failure, FailureCode
+from routing.upstream.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,11 +40,11 @@ def parse_denial(result: Sequence[Any]) -> AdmissionDenied:
     if word == b"limit":
         return _policy_limit_reached(seconds, concurrency_limit=int(detail))
     if detail == b"limit":
-        failure = Failure("rate_limited", "the rate limit of every host key is spent")
-        return AdmissionDenied(failure, Postponement("rate_limit", seconds))
-    failure = Failure("no_healthy_keys", "no healthy keys: the breaker of every host key is open")
+        failure = Failure(FailureCode.RATE_LIMITED, "the rate limit of every host key is spent")
+        return AdmissionDenied(failure, Postponement(WaitingReason.RATE_LIMIT, seconds))
+    failure = Failure(FailureCode.NO_HEALTHY_KEYS, "no healthy keys: the breaker of every host key is open")
     return AdmissionDenied(
-        failure, Postponement("breaker_open", seconds, must_wait=detail != b"unauthorized")
+        failure, Postponement(WaitingReason.BREAKER_OPEN, seconds, must_wait=detail != b"unauthorized")
     )
 
 
@@ -58,21 +59,24 @@ def host_key_rejection_without_redis(*, has_other_keys: bool) -> HostKeyRejectio
 
 
 def denial_without_redis() -> AdmissionDenied:
-    failure = Failure("no_healthy_keys", "no healthy keys are known while Redis is unavailable")
+    failure = Failure(FailureCode.NO_HEALTHY_KEYS, "no healthy keys are known while Redis is unavailable")
     return AdmissionDenied(
-        failure, Postponement("redis_away", _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True)
+        failure,
+        Postponement(WaitingReason.REDIS_AWAY, _jitter(*REDIS_UNAVAILABLE_WAIT_SECONDS), must_wait=True),
     )
 
 
 def _policy_limit_reached(seconds: float, *, concurrency_limit: int) -> AdmissionDenied:
-    failure = Failure("rate_limited", "the rate limit of the policy is spent")
+    failure = Failure(FailureCode.RATE_LIMITED, "the rate limit of the policy is spent")
     if concurrency_limit:
         # When a running call ends is unknown: the waiting calls must not all retry at the same moment.
         return AdmissionDenied(
             failure,
-            Postponement("rate_limit", _jitter(0.8, 2.0) * seconds, concurrency_limit=concurrency_limit),
+            Postponement(
+                WaitingReason.RATE_LIMIT, _jitter(0.8, 2.0) * seconds, concurrency_limit=concurrency_limit
+            ),
         )
-    return AdmissionDenied(failure, Postponement("rate_limit", seconds, whole_policy=True))
+    return AdmissionDenied(failure, Postponement(WaitingReason.RATE_LIMIT, seconds, whole_policy=True))
 
 
 def _jitter(minimum: float, maximum: float) -> float:

@@ -12,7 +12,7 @@ from routing.resolution.model_names import is_granted, parse_model_name, printab
 from routing.resolution.route import Route
 from routing.resolution.usable_bindings import usable_bindings
 from routing.ttl_cache import TtlCache
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 
 if TYPE_CHECKING:
     import uuid
@@ -48,10 +48,10 @@ class Resolution:
     def _failure_for(self, adapter: str) -> Failure:
         if adapter in self.adapters:
             message = f"upstream unreachable: {self.binding_errors[adapter]}"
-            return Failure("upstream_unreachable", message, retryable=True)
+            return Failure(FailureCode.UPSTREAM_UNREACHABLE, message, retryable=True)
         shapes = " and ".join(self.adapters)
         message = f"cross-shape dispatch: {self.route.model} is served as {shapes}, not as {adapter}"
-        return Failure(code="cross_shape", message=message)
+        return Failure(code=FailureCode.CROSS_SHAPE, message=message)
 
 
 _cache: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
@@ -65,7 +65,7 @@ def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Res
     """
     if not parse_model_name(model_name):
         return _failed_resolution(
-            _NO_ROUTE, "model_not_found", f"no model is called {printable_name(model_name)}"
+            _NO_ROUTE, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(model_name)}"
         )
     found = _cache.get((policy_id, model_name), lambda: _load(policy_id, model_name))
     return found.for_adapter(adapter)
@@ -82,13 +82,17 @@ _NO_ROUTE = Route(policy="", model="", provider="", bindings=())
 def _load(policy_id: uuid.UUID, name: str) -> Resolution:
     policy = Policy.objects.filter(pk=policy_id).first()
     if policy is None:
-        return _failed_resolution(_NO_ROUTE, "policy_deleted", "the policy of this call no longer exists")
+        return _failed_resolution(
+            _NO_ROUTE, FailureCode.POLICY_DELETED, "the policy of this call no longer exists"
+        )
     route = replace(_NO_ROUTE, policy=policy.name)
     if not policy.enabled:
-        return _failed_resolution(route, "policy_disabled", f"the policy {policy.name} is disabled")
+        return _failed_resolution(route, FailureCode.POLICY_DISABLED, f"the policy {policy.name} is disabled")
     found = _find_model(name) or _find_alias(name)
     if found is None:
-        return _failed_resolution(route, "model_not_found", f"no model is called {printable_name(name)}")
+        return _failed_resolution(
+            route, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(name)}"
+        )
     model, host = found
     route = replace(route, model=model.name, provider=model.provider.name)
     return _resolve_bindings(route, policy=policy, model=model, only_host=host, name=printable_name(name))
@@ -132,16 +136,20 @@ def _resolve_bindings(
     grants = set(policy.models_granted)
     allowed = _granted_bindings(grants, route=route, model=model, only_host=only_host)
     if not allowed and not is_granted(grants, provider=route.provider, model=route.model, host=None):
-        return _failed_resolution(route, "model_not_allowed", f"the policy does not grant the model {name}")
+        return _failed_resolution(
+            route, FailureCode.MODEL_NOT_ALLOWED, f"the policy does not grant the model {name}"
+        )
     if not (model.enabled and model.provider.enabled):
-        return _failed_resolution(route, "model_disabled", f"the model {name} is disabled")
+        return _failed_resolution(route, FailureCode.MODEL_DISABLED, f"the model {name} is disabled")
     enabled = [binding for binding in allowed if binding.enabled and binding.host.enabled]
     if not enabled:
-        return _failed_resolution(route, "no_binding", f"the model {name} has no enabled binding")
+        return _failed_resolution(route, FailureCode.NO_BINDING, f"the model {name} has no enabled binding")
     usable = usable_bindings(enabled, policy=policy, model=model)
     route = replace(route, rules=usable.policy_rules)
     if not usable.adapters:
-        return _failed_resolution(route, "no_keys", f"the policy has no usable host key for the model {name}")
+        return _failed_resolution(
+            route, FailureCode.NO_KEYS, f"the policy has no usable host key for the model {name}"
+        )
     return Resolution(
         replace(route, bindings=usable.bindings), adapters=usable.adapters, binding_errors=usable.errors
     )
@@ -163,5 +171,5 @@ def _granted_bindings(
     ]
 
 
-def _failed_resolution(route: Route, code: str, message: str) -> Resolution:
+def _failed_resolution(route: Route, code: FailureCode, message: str) -> Resolution:
     return Resolution(route, Failure(code=code, message=message))

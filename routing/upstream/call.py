@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from routing.transport.abort_handle import AbortHandle
     from routing.upstream.failures import Failure
+    from routing.upstream.waiting_reason import WaitingReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +117,7 @@ class Postponement:
     long. `concurrency_limit`: as many calls of the policy as may run are running; 0: that is not the reason.
     """
 
-    reason: str
+    reason: WaitingReason
     seconds: float
     must_wait: bool = False
     whole_policy: bool = False

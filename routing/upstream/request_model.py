@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from routing.resolution.model_names import MAX_NAME_CHARACTERS
-from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.failures import CallFailed, Failure, FailureCode
 from routing.upstream.json_members import has_one_model
 
 _NULL = Raw(b"null")
@@ -70,4 +70,4 @@ def _decode_name(quoted: Raw) -> str:
 
 
 def _invalid_item(message: str) -> CallFailed:
-    return CallFailed(Failure(code="invalid_item", message=message))
+    return CallFailed(Failure(code=FailureCode.INVALID_ITEM, message=message))

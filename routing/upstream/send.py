@@ -26,7 +26,7 @@ from routing.transport.connection_attempt import ConnectionAttempt, Interrupted
 from routing.transport.http_request import NotConnected, UpstreamRequest, post
 from routing.transport.response_body import MAX_ERROR_BYTES
 from routing.upstream.call import NO_REPORTED_USAGE, Outcome, Target
-from routing.upstream.failures import CallFailed, Failure
+from routing.upstream.failures import CallFailed, Failure, FailureCode
 from routing.upstream.headers import FIXED_HEADERS, build_headers
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_error, usage_of_response
@@ -124,7 +124,7 @@ class _CallRun:
             except NotConnected as error:
                 unreachable = str(error)
         raise CallFailed(
-            Failure("upstream_unreachable", f"upstream unreachable: {unreachable}", retryable=True)
+            Failure(FailureCode.UPSTREAM_UNREACHABLE, f"upstream unreachable: {unreachable}", retryable=True)
         )
 
     def _admit(self, binding: RouteBinding) -> UsableKey | None:
@@ -252,7 +252,7 @@ def _may_try_next_key(response: UpstreamResponse) -> bool:
 def _status_failure(response: UpstreamResponse) -> Failure:
     retryable = response.status >= 500 or response.status in _RETRYABLE_BELOW_500
     return Failure(
-        code="upstream_status",
+        code=FailureCode.UPSTREAM_STATUS,
         message=f"batch item: upstream status {response.status}",
         retryable=retryable,
         retry_after_seconds=response.retry_after_seconds if retryable else None,
@@ -263,7 +263,7 @@ def _status_failure(response: UpstreamResponse) -> Failure:
 
 def _unreadable_response(response: UpstreamResponse, reason: str) -> Failure:
     return Failure(
-        code="upstream_unreadable",
+        code=FailureCode.UPSTREAM_UNREADABLE,
         message=f"the upstream response cannot be used: {reason}",
         retryable=True,
         upstream_status=response.status or None,
@@ -272,16 +272,16 @@ def _unreadable_response(response: UpstreamResponse, reason: str) -> Failure:
 
 
 def _interrupted_failure(call: Call, reason: str) -> Failure:
-    if reason == "cancelled":
-        return Failure("cancelled", "cancelled while running")
-    if reason == "timeout":
-        return Failure("timeout", f"timed out after {call.timeout_seconds:g} s", retryable=True)
-    return Failure("worker_lost", "worker lost: it stopped before the answer came", retryable=True)
+    if reason == FailureCode.CANCELLED:
+        return Failure(FailureCode.CANCELLED, "cancelled while running")
+    if reason == FailureCode.TIMEOUT:
+        return Failure(FailureCode.TIMEOUT, f"timed out after {call.timeout_seconds:g} s", retryable=True)
+    return Failure(FailureCode.WORKER_LOST, "worker lost: it stopped before the answer came", retryable=True)
 
 
 def _check_headers(call: Call) -> None:
     for name, value in call.headers.items():
         if not _HEADER_VALUE.fullmatch(value):
             raise CallFailed(
-                Failure("invalid_item", f"the header {name} has characters that no header may have")
+                Failure(FailureCode.INVALID_ITEM, f"the header {name} has characters that no header may have")
             )

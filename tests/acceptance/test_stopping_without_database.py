@@ -62,7 +62,7 @@ def test_a_worker_that_runs_nothing_ends(
     worker = deployment.worker(RELAY_SHUTDOWN_GRACE_S="60")
     wait_for_end(submit(catalog, chat_body()))
     WAYS[way](proxy)
-    wait_until(lambda: proxy.held > 0 or "cannot reach the database" in worker.log(), worker.log)
+    wait_until(lambda: proxy.held > 0 or "database unavailable" in worker.log(), worker.log)
     ends_in_time(worker)
     assert worker.stop() == 0, worker.log()
 
@@ -94,7 +94,7 @@ def test_a_worker_that_waits_for_the_database_to_start_ends(
 ) -> None:
     WAYS[way](proxy)
     worker = deployment.worker(ready=False)
-    wait_until(lambda: proxy.held > 0 or "the database is away" in worker.log(), worker.log)
+    wait_until(lambda: proxy.held > 0 or "database unavailable" in worker.log(), worker.log)
     ends_in_time(worker)
 
 
@@ -105,7 +105,7 @@ def test_a_sweeper_ends(
     sweeper = deployment.sweeper()
     wait_for_end(submit(catalog, chat_body(), lifetime_seconds=1))
     WAYS[way](proxy)
-    wait_until(lambda: proxy.held > 0 or "cannot reach the database" in sweeper.log(), sweeper.log)
+    wait_until(lambda: proxy.held > 0 or "database unavailable" in sweeper.log(), sweeper.log)
     ends_in_time(sweeper)
     assert sweeper.stop() == 0, sweeper.log()
 

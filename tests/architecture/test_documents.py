@@ -12,6 +12,7 @@ import pytest
 
 from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
 from routing.credentials.credential import DENIAL_MESSAGES
+from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -79,36 +80,17 @@ def variables_of(path: Path) -> Iterator[str]:
 
 def error_codes() -> set[str]:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | credential_codes()
+    found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | set(FailureCode)
     return {code for code in found if CODE.fullmatch(code)}
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, `Failure("…"`, `_failed_resolution(…, "…"`, `_call_failed("…"`, a class's `code = "…"`,
-    `…_CODE = "…"`, and states that are codes.
-    """
+    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`. Items' codes are the enum FailureCode."""
     for call in calls(path):
-        function = ast.unparse(call.func)
         yield from (constant(word.value) for word in call.keywords if word.arg == "code")
-        if function == "Failure" and call.args:
-            yield constant(call.args[0])
-        elif function in ("_failed_resolution", "_call_failed"):
-            yield from [word for word in map(constant, call.args) if CODE.fullmatch(word)][:1]
-        elif function == "close_waiting":
-            yield ast.unparse(call.args[1]).removeprefix("ItemState.").lower()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and re.fullmatch(r"code|[A-Z]+_CODE", ast.unparse(node.targets[0])):
             yield constant(node.value)
-
-
-def credential_codes() -> set[str]:
-    """`credential_…` with each reason for which a key is invalid."""
-    tree = ast.parse((ROOT / "routing" / "credentials" / "validity.py").read_text())
-    method = next(
-        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name == "invalid_reason"
-    )
-    returns = [part for node in ast.walk(method) if isinstance(node, ast.Return) for part in ast.walk(node)]
-    return {f"credential_{word}" for word in map(constant, returns) if word}
 
 
 def constant(node: ast.AST) -> str:

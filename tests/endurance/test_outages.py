@@ -81,7 +81,7 @@ def test_redis_killed_while_messages_go_out_stops_neither_sweeper_nor_batch(
         published = BatchItem.objects.filter(batch_id=batch.id, published_at__isnull=False)
         wait_until(lambda: published.count() == 60, sweeper.log)
         broker.kill()
-        wait_until(lambda: "the broker is away" in sweeper.log(), sweeper.log)
+        wait_until(lambda: "broker unavailable" in sweeper.log(), sweeper.log)
         broker.start()
         deployment.worker(REDIS_URL=broker.url)
         wait_for_end(batch)

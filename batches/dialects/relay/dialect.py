@@ -14,6 +14,7 @@ from batches.dialects.relay.results import ResultsQuery, render_relay_results
 from batches.dialects.relay.status import render_relay_created, render_relay_status, status_without_items
 from batches.dialects.relay.submission import parse_relay_submission
 from batches.dialects.response import DialectResponse, json_response
+from batches.models.dialect_traits import DialectTraits
 from batches.results.status import batch_statuses
 from relaybatch.http.query_params import invalid_param
 
@@ -29,6 +30,7 @@ MAX_LIST_LIMIT = 100
 
 class Relay:
     name = "relay"
+    traits = DialectTraits(id_prefix="", has_metadata=True)
 
     def max_body_bytes(self) -> int:
         return settings.RELAY_MAX_REQUEST_BYTES

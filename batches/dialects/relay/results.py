@@ -9,7 +9,7 @@ import msgspec
 
 from batches.dialects.response import JSON_CONTENT_TYPE, JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.json_lines import coalesce_chunks, split_chunks, to_single_line
-from batches.models import ItemState
+from batches.models import ITEM_STATES, ItemState
 from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, ResultFilter, iter_results
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class ResultsQuery:
         includes = frozenset(parameters.choices("include", among=INCLUDABLE_FIELDS))
         limit = parameters.number("limit", default=0, minimum=1, maximum=MAX_LIMIT)
         selection = ResultFilter(
-            states=parameters.choices("state", among=ItemState.values),
+            states=parameters.choices("state", among=ITEM_STATES),
             after_idx=parameters.number("after_idx", default=-1, minimum=0, maximum=2**31 - 1),
             limit=limit or None,
             with_usage="usage" in includes,

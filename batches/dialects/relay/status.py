@@ -8,7 +8,7 @@ from msgspec import json
 
 from batches.dialects.relay.results import usage_json
 from batches.dialects.response import DialectResponse
-from batches.models import BatchItem, ItemState
+from batches.models import ITEM_STATES, BatchItem
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses
 from usage.serializers import format_optional_time, format_time
@@ -34,7 +34,7 @@ def render_relay_status(batch: Batch, parameters: QueryParams) -> DialectRespons
 
     All is read when this returns.
     """
-    states = parameters.choices("state", among=ItemState.values)
+    states = parameters.choices("state", among=ITEM_STATES)
     with_items = _FLAGS[parameters.choice("items", default="true", among=_FLAGS)]
     snapshot = batch_statuses([batch])[0]
     head, tail = _relay_fields(snapshot), _added_fields(snapshot)
@@ -66,7 +66,7 @@ def _relay_fields(snapshot: BatchStatus) -> dict[str, Any]:
         "PrincipalID": batch.principal_id,
         "CredentialKind": batch.credential_kind,
         "CredentialID": batch.credential_id,
-        "counts": {state: snapshot.counts[state] for state in ItemState.values if snapshot.counts.get(state)},
+        "counts": {state: snapshot.counts[state] for state in ITEM_STATES if snapshot.counts.get(state)},
     }
 
 
@@ -91,7 +91,7 @@ def _with_items(head: dict[str, Any], items: Iterator[bytes], tail: dict[str, An
 
 def _render_items(letters: str, states: Sequence[str]) -> Iterator[bytes]:
     """`{"idx":0,"state":"completed"},…` for the items in these states (none given = all), a part at a time."""
-    state_by_letter = {state[1]: state for state in states or ItemState.values}
+    state_by_letter = {state[1]: state for state in states or ITEM_STATES}
     for first in range(0, len(letters), ITEMS_PER_CHUNK):
         part = enumerate(letters[first : first + ITEMS_PER_CHUNK], first)
         rendered = [

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from batches.dialects.results.upstream_message import parse_upstream_error
 from batches.results.results import UNREADABLE_ERROR
+from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     from batches.results.results import Result
@@ -28,22 +29,24 @@ _BY_STATUS = {
     529: "overloaded_error",
 }
 # Codes that are not here are our own trouble, or the upstream's: api_error.
-_BY_CODE = {
-    "timeout": "timeout_error",
-    "cross_shape": "invalid_request_error",
-    "invalid_item": "invalid_request_error",
-    "model_not_found": "not_found_error",
-    "model_not_allowed": "permission_error",
-    "model_disabled": "permission_error",
-    "rate_limited": "rate_limit_error",
-    "usage_limit_exceeded": "billing_error",
-    **{
-        f"credential_{fault}": "authentication_error"
-        for fault in ("disabled", "revoked", "expired", "rotated", "deleted")
-    },
-    **dict.fromkeys(
-        ("policy_deleted", "policy_disabled", "project_disabled", "principal_disabled"), "permission_error"
-    ),
+_BY_CODE: dict[str, str] = {
+    FailureCode.TIMEOUT: "timeout_error",
+    FailureCode.CROSS_SHAPE: "invalid_request_error",
+    FailureCode.INVALID_ITEM: "invalid_request_error",
+    FailureCode.MODEL_NOT_FOUND: "not_found_error",
+    FailureCode.MODEL_NOT_ALLOWED: "permission_error",
+    FailureCode.MODEL_DISABLED: "permission_error",
+    FailureCode.RATE_LIMITED: "rate_limit_error",
+    FailureCode.USAGE_LIMIT_EXCEEDED: "billing_error",
+    FailureCode.CREDENTIAL_DISABLED: "authentication_error",
+    FailureCode.CREDENTIAL_REVOKED: "authentication_error",
+    FailureCode.CREDENTIAL_EXPIRED: "authentication_error",
+    FailureCode.CREDENTIAL_ROTATED: "authentication_error",
+    FailureCode.CREDENTIAL_DELETED: "authentication_error",
+    FailureCode.POLICY_DELETED: "permission_error",
+    FailureCode.POLICY_DISABLED: "permission_error",
+    FailureCode.PROJECT_DISABLED: "permission_error",
+    FailureCode.PRINCIPAL_DISABLED: "permission_error",
 }
 
 
@@ -61,7 +64,7 @@ def item_error(result: Result) -> ItemError:
     row = result.row
     if result.is_unreadable:
         return ItemError("api_error", UNREADABLE_ERROR)
-    if row.error_code != "upstream_status":
+    if row.error_code != FailureCode.UPSTREAM_STATUS:
         return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
     status = row.upstream_status or 0
     upstream = parse_upstream_error(bytes(row.upstream_error or b""))

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from batches.completion.require_ended import require_ended
 from batches.dialects.response import JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.error_types import item_error
 from batches.dialects.results.json_lines import coalesce_chunks, to_single_line
 from batches.models import ItemState
 from batches.results.results import ResultFilter, iter_results
-from relaybatch.http.errors import Conflict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ def render_result_lines(batch: Batch, context: RequestContext) -> DialectRespons
 
     An official SDK says its `anthropic-version`, and reads the error's type inside; others read it outside.
     """
-    if not batch.ended_at:
-        raise Conflict("This batch has not ended yet; its results can be read when it has.")
+    require_ended(batch, then="its results can be read when it has")
     nested = "anthropic-version" in context.headers
     return DialectResponse(_render_lines(batch, nested=nested), content_type=JSON_LINES_CONTENT_TYPE)
 

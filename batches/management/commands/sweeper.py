@@ -1,4 +1,4 @@
-"""`manage.py sweeper`: publishes what is due or lost, takes items from dead workers, expires, removes."""
+"""`manage.py sweeper`: publishes what is due or lost, reclaims items of lost workers, expires, removes."""
 
 from __future__ import annotations
 

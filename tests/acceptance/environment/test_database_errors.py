@@ -63,7 +63,7 @@ def test_nothing_is_lost_while(
     with database_that(state):
         starting = deployment.worker(ready=False)
         for process in (running, starting, sweeper):
-            wait_until(lambda process=process: process.log().count("the database") >= 2, process.log)  # type: ignore[misc]
+            wait_until(lambda process=process: process.log().count("database unavailable") >= 2, process.log)  # type: ignore[misc]
     wait_for_end(batch)
     for process in (running, starting, sweeper):
         assert process.is_alive, process.log()

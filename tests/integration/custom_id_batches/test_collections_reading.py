@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.db.models.functions import Now
 
-from batches.completion.cancel import expire_batch
+from batches.completion.expire import expire_batch
 from batches.models import Batch, BatchItem
 from tests.support.calls.collections import CHAT, COLLECTIONS, MESSAGES
 from tests.support.rows.catalog import make_caller, make_catalog

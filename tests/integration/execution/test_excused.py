@@ -10,7 +10,8 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from batches.completion.cancel import cancel_batch, expire_batch
+from batches.completion.cancel import cancel_batch
+from batches.completion.expire import expire_batch
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem, PolicyPause
@@ -318,7 +319,7 @@ def test_a_breaker_that_opens_is_one_warning_with_host_key_status_and_time(
     ]
 
 
-def test_a_breaker_that_opens_again_by_its_probe_is_told_again_for_the_longer_time(
+def test_a_breaker_that_opens_again_by_its_probe_is_logged_again_for_the_longer_time(
     lonely: SimpleNamespace, upstream: Upstream, caplog: pytest.LogCaptureFixture
 ) -> None:
     upstream.handler = lambda _: answers.close()

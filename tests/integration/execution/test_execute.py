@@ -75,7 +75,7 @@ def test_eight_threads_that_execute_one_item_make_one_call_and_one_event(
     assert batch.final_counts == {"completed": 1}
 
 
-def test_a_claim_that_was_committed_unheard_is_found_again(
+def test_a_claim_that_was_committed_before_the_connection_dropped_is_found_again(
     catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     batch = submit(catalog)
@@ -92,7 +92,7 @@ def test_a_claim_that_was_committed_unheard_is_found_again(
 def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
     catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    """The process was silent for so long that its item was given to the next attempt, and then woke up."""
+    """The process was suspended for so long that its item was given to the next attempt, and then resumed."""
     gate = threading.Event()
     upstream.script(answers.held(gate))
     batch = submit(catalog, max_attempts=2)
@@ -124,17 +124,17 @@ def _on_a_thread(item_id: uuid.UUID, running: InFlightItems) -> None:
         connection.close()
 
 
-def test_an_item_that_its_own_process_has_forgotten_is_settled_as_lost(catalog: SimpleNamespace) -> None:
+def test_an_orphaned_item_of_its_own_process_is_settled_as_lost(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    watch = WorkerMonitor(slots=1)
-    assert claim_item(item.id, worker_id=watch.items.worker_id)
+    monitor = WorkerMonitor(slots=1)
+    assert claim_item(item.id, worker_id=monitor.items.worker_id)
     BatchItem.objects.update(started_at=batch.created_at - timedelta(minutes=1))
-    watch.start()
+    monitor.start()
     try:
         wait_for_end(batch)
     finally:
-        watch.deregister()
+        monitor.deregister()
     assert BatchItem.objects.get(batch_id=batch.id).error_code == "worker_lost"
 
 
@@ -195,7 +195,7 @@ def forbid_model(batch: Batch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("breaking", "code", "words"),
+    ("breaking", "code", "message"),
     [
         (lose_requests, "load_input_failed", "load input"),
         (disable_key, "credential_disabled", "credential"),
@@ -211,13 +211,13 @@ def test_what_changed_since_the_submission_is_seen_before_anything_is_sent(
     upstream: Upstream,
     breaking: Callable[[Batch], None],
     code: str,
-    words: str,
+    message: str,
 ) -> None:
     batch = submit(catalog)
     breaking(batch)
     item = run(batch)
     assert (item.state, item.error_code) == ("discarded", code)
-    assert words in item.error
+    assert message in item.error
     assert not upstream.requests
     assert (event(batch).status, event(batch).error_kind, event(batch).cost_nanos) == (0, code, 0)
 

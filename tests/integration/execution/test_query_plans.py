@@ -9,7 +9,7 @@ from django.db import connection, transaction
 
 from batches.execution import claim, settle
 from batches.models import BatchItem, item
-from batches.publishing import publish
+from batches.publishing import lost_messages, owner_window
 from batches.sweeper import sweep
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_caller, make_catalog
@@ -34,7 +34,7 @@ def batch() -> Batch:
 
 
 def plan(statement: str, parameters: dict[str, object]) -> str:
-    """With an index wherever one can serve: whether it pays in a table of this size is not what is asked."""
+    """With an index wherever one can serve: whether it pays in a table of this size is another question."""
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
         cursor.execute(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]
@@ -45,12 +45,18 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     row = BatchItem.objects.of(batch).first()
     assert row
     plans = {
-        "batches_batchitem_pkey": plan(claim._CLAIM, {"item": row.id, "worker": uuid7()}),
-        "item_in_flight": plan(claim._HELD_BY_LOST_WORKERS, {"lost": 30, "tried": [], "most": 10}),
-        "item_due": plan(
-            publish._MARK_DUE, {"owner": batch.owner_id, "window": None, "smallest": 16, "lost": 30}
+        "batches_batchitem_pkey": plan(
+            claim._CLAIM, {"item": row.id, "worker": uuid7(), "breaker_open": "breaker_open"}
         ),
-        "item_in_flight on": plan(publish._MARK_LOST, {"queued": 0}),
+        "item_in_flight": plan(
+            claim._HELD_BY_LOST_WORKERS,
+            {"lost": 30, "exclude": [], "limit": 10, "breaker_open": "breaker_open"},
+        ),
+        "item_due": plan(
+            owner_window._MARK_PUBLISHED,
+            {"owner": batch.owner_id, "window": None, "minimum": 16, "lost": 30},
+        ),
+        "item_in_flight on": plan(lost_messages._MARK_LOST, {"queued": 0}),
         "item_waiting": plan(sweep._SECONDS_TO_NEXT_DUE, {}),
     }
     for index, text in plans.items():

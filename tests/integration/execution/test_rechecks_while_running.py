@@ -1,4 +1,4 @@
-"""What is taken away while a batch runs stops every item that starts a second later; none of those is sent."""
+"""What is removed while a batch runs stops every item that starts a second later; none of those is sent."""
 
 from __future__ import annotations
 

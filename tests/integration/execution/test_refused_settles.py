@@ -92,19 +92,19 @@ def lose_to_the_sweeper(batch: Batch, *, age: timedelta = timedelta(minutes=1)) 
     reclaim_lost_items(may_declare_lost=lambda: True)
 
 
-def lose_to_the_watch(batch: Batch) -> None:
+def lose_to_the_monitor(batch: Batch) -> None:
     """The item runs by this process, says its row, and no slot knows of it."""
-    watch = WorkerMonitor(slots=1)
-    assert claim_item(item_of(batch).id, worker_id=watch.items.worker_id)
+    monitor = WorkerMonitor(slots=1)
+    assert claim_item(item_of(batch).id, worker_id=monitor.items.worker_id)
     BatchItem.objects.filter(batch_id=batch.id).update(started_at=timezone.now() - timedelta(minutes=1))
-    watch.start()
+    monitor.start()
     try:
-        wait_until(lambda: item_of(batch).state != "running", lambda: "it runs for ever", seconds=10)
+        wait_until(lambda: item_of(batch).state != "running", lambda: "it stays running", seconds=10)
     finally:
-        watch.deregister()
+        monitor.deregister()
 
 
-EVERYWHERE = pytest.mark.parametrize("lose", [run_here, lose_to_the_sweeper, lose_to_the_watch])
+EVERYWHERE = pytest.mark.parametrize("lose", [run_here, lose_to_the_sweeper, lose_to_the_monitor])
 
 
 @pytest.mark.parametrize("max_attempts", [1, 3])
@@ -212,20 +212,20 @@ def test_an_error_that_the_row_refuses_ends_the_item_as_lost(
     assert UsageEvent.objects.get().error_kind == "worker_lost"
 
 
-def test_a_forgotten_item_that_no_settling_can_end_does_not_keep_the_others_from_it(
+def test_an_orphaned_item_that_no_settling_can_end_does_not_keep_the_others_from_it(
     catalog: SimpleNamespace,
 ) -> None:
-    watch = WorkerMonitor(slots=2)
+    monitor = WorkerMonitor(slots=2)
     stuck, other = (submit(catalog) for _ in range(2))
     for batch in (stuck, other):
-        assert claim_item(item_of(batch).id, worker_id=watch.items.worker_id)
+        assert claim_item(item_of(batch).id, worker_id=monitor.items.worker_id)
     BatchItem.objects.update(started_at=timezone.now() - timedelta(minutes=1))
     with refused("batches_batchitem", f"batch_id <> '{stuck.id}' OR finished_at IS NULL"):
-        watch.start()
+        monitor.start()
         try:
             wait_until(lambda: item_of(other).state == "discarded", lambda: "left running", seconds=10)
         finally:
-            watch.deregister()
+            monitor.deregister()
     assert item_of(stuck).state == "running"
 
 
@@ -235,7 +235,7 @@ ABOUT_ROWS = pytest.mark.parametrize("code", ["54000", "XX002"])
 
 @ABOUT_ROWS
 @EVERYWHERE
-def test_a_refusal_that_looks_like_an_outage_ends_the_item_too(
+def test_a_refusal_of_the_class_of_an_outage_ends_the_item_too(
     catalog: SimpleNamespace, lose: Callable[[Batch], None], code: str
 ) -> None:
     batch = submit(catalog, max_attempts=3)
@@ -268,4 +268,4 @@ def test_a_slot_does_not_wait_for_a_row_that_takes_nothing_at_all(
         pytest.raises(SettleRejected),
     ):
         run_here(batch)
-    assert item_of(batch).state == "running", "the watch looks at it again"
+    assert item_of(batch).state == "running", "the monitor tries again"

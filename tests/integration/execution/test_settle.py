@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batches.completion.cancel import cancel_batch, expire_batch
+from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
+from batches.completion.expire import expire_batch
 from batches.execution.attempt_event import worker_lost_settlement
 from batches.execution.claim import Claim, claim_item
-from batches.execution.retry_policy import settle_failure
-from batches.execution.settle import Settlement, settle
+from batches.execution.retry_policy import Settlement, settle_failure
+from batches.execution.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7
 from routing.upstream.call import Outcome, Target, Tokens
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
+from routing.upstream.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.run.races import run_concurrently
@@ -94,7 +96,7 @@ def test_items_that_still_wait_keep_the_batch_open(catalog: SimpleNamespace) -> 
 def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]
-    lost = Failure("worker_lost", "worker lost", retryable=True)
+    lost = Failure(FailureCode.WORKER_LOST, "worker lost", retryable=True)
     assert settle(claim, settle_failure(claim, lost, event_of(claim)))
     assert not settle(claim, completed(claim))
     item = BatchItem.objects.get(batch_id=batch.id)
@@ -102,7 +104,7 @@ def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNam
     assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
 
 
-REFUSED = Failure("upstream_status", "upstream status 500", retryable=True)
+REFUSED = Failure(FailureCode.UPSTREAM_STATUS, "upstream status 500", retryable=True)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ REFUSED = Failure("upstream_status", "upstream status 500", retryable=True)
         ({"tokens": None, "upstream_cost_nanos": 7, "status": 500, "failure": REFUSED}, 1),
         ({"tokens": None}, 1),
         ({"tokens": None, "status": 500, "failure": REFUSED}, 0),
-        ({"tokens": None, "status": 0, "failure": Failure("worker_lost", "worker lost")}, 0),
+        ({"tokens": None, "status": 0, "failure": Failure(FailureCode.WORKER_LOST, "worker lost")}, 0),
     ],
 )
 def test_whatever_a_lost_workers_call_used_is_kept_as_late(
@@ -129,10 +131,24 @@ def test_whatever_a_lost_workers_call_used_is_kept_as_late(
     assert not compare().differences
 
 
+def test_late_usage_keeps_the_error_of_an_attempt_that_would_have_been_retried(
+    catalog: SimpleNamespace,
+) -> None:
+    batch = submit(catalog, max_attempts=2)
+    claim = claims_of(batch)[0]
+    assert settle(claim, worker_lost_settlement(claim))
+    failure = Failure(FailureCode.TIMEOUT, "timed out", retryable=True)
+    event = event_of(claim, tokens=None, failure=failure)
+    assert not settle(claim, settle_failure(claim, failure, event))
+    assert UsageEvent.objects.get(late=True).error_kind == "timeout"
+
+
 def test_late_usage_of_a_batch_that_is_gone_leaves_it_no_total(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]
-    assert settle(claim, settle_failure(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+    assert settle(
+        claim, settle_failure(claim, Failure(FailureCode.WORKER_LOST, "worker lost"), event_of(claim))
+    )
     delete_batch(Batch.objects.get(id=batch.id))
     Cleanup().run()
     assert not Batch.objects.exists()
@@ -146,7 +162,9 @@ def test_late_usage_and_the_removal_of_its_batch_at_once_leave_no_total(catalog:
     for _ in range(10):
         batch = submit(catalog)
         claim = claims_of(batch)[0]
-        assert settle(claim, settle_failure(claim, Failure("worker_lost", "worker lost"), event_of(claim)))
+        assert settle(
+            claim, settle_failure(claim, Failure(FailureCode.WORKER_LOST, "worker lost"), event_of(claim))
+        )
         delete_batch(Batch.objects.get(id=batch.id))
         both: list[Callable[[], object]] = [
             Cleanup().run,
@@ -169,7 +187,7 @@ def test_settling_again_after_a_commit_that_was_not_heard_adds_nothing(catalog: 
 def test_a_retry_makes_the_item_wait_and_keeps_its_attempt(catalog: SimpleNamespace) -> None:
     batch = submit(catalog, max_attempts=3)
     claim = claims_of(batch)[0]
-    failure = Failure("upstream_status", "x", retryable=True, retry_after_seconds=600)
+    failure = Failure(FailureCode.UPSTREAM_STATUS, "x", retryable=True, retry_after_seconds=600)
     assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.attempt, item.waiting_reason) == ("available", 1, "retry")
@@ -180,7 +198,7 @@ def test_a_retry_makes_the_item_wait_and_keeps_its_attempt(catalog: SimpleNamesp
 def test_an_item_given_back_has_not_used_an_attempt_but_its_fence_has_risen(catalog: SimpleNamespace) -> None:
     batch = submit(catalog)
     claim = claims_of(batch)[0]
-    given_back = Settlement(ItemState.AVAILABLE, waiting_reason="rate_limit", counted=False)
+    given_back = Settlement(ItemState.AVAILABLE, waiting_reason=WaitingReason.RATE_LIMIT, is_counted=False)
     assert settle(claim, given_back)
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.attempt, item.claim_no) == ("available", 0, 1)
@@ -190,7 +208,7 @@ def test_an_item_given_back_has_not_used_an_attempt_but_its_fence_has_risen(cata
 def test_a_retry_never_waits_beyond_the_expiry(catalog: SimpleNamespace) -> None:
     batch = submit(catalog, max_attempts=3, lifetime_seconds=60)
     claim = claims_of(batch)[0]
-    failure = Failure("upstream_status", "x", retryable=True, retry_after_seconds=600)
+    failure = Failure(FailureCode.UPSTREAM_STATUS, "x", retryable=True, retry_after_seconds=600)
     assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     assert BatchItem.objects.get(batch_id=batch.id).not_before == batch.expires_at
 
@@ -199,7 +217,7 @@ def test_a_retry_of_a_cancelled_batch_is_cancelled_instead(catalog: SimpleNamesp
     batch = submit(catalog, max_attempts=3)
     claim = claims_of(batch)[0]
     cancel_batch(batch)
-    failure = Failure("upstream_status", "x", retryable=True)
+    failure = Failure(FailureCode.UPSTREAM_STATUS, "x", retryable=True)
     assert settle(claim, settle_failure(claim, failure, event_of(claim)))
     batch.refresh_from_db()
     assert states(batch) == {"cancelled": 1}
@@ -223,7 +241,9 @@ def test_an_item_given_back_to_a_cancelled_batch_was_not_cancelled_while_running
     batch = submit(catalog)
     claim = claims_of(batch)[0]
     cancel_batch(batch)
-    assert settle(claim, Settlement(ItemState.AVAILABLE, waiting_reason="rate_limit", counted=False))
+    assert settle(
+        claim, Settlement(ItemState.AVAILABLE, waiting_reason=WaitingReason.RATE_LIMIT, is_counted=False)
+    )
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.error_code, item.error, item.attempt) == ("cancelled", "cancelled", "", 0)
 
@@ -273,7 +293,9 @@ def test_a_cancel_at_the_moment_of_the_last_settle_leaves_every_item_in_one_fina
         first = BatchItem.objects.of(batch).values_list("id", flat=True)[0]
         claim = claim_item(first, worker_id=uuid7())
         assert claim
-        retry = settle_failure(claim, Failure("upstream_status", "x", retryable=True), event_of(claim))
+        retry = settle_failure(
+            claim, Failure(FailureCode.UPSTREAM_STATUS, "x", retryable=True), event_of(claim)
+        )
         calls: list[Callable[[], bool | None]] = [
             functools.partial(settle, claim, retry),
             functools.partial(cancel_batch, batch),

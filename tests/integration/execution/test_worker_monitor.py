@@ -1,4 +1,4 @@
-"""The watch of a worker goes on with each of its looks, whatever another one meets."""
+"""The worker monitor goes on with each of its steps, whatever another one meets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
-    """At every look: with an address that the client refuses, which is no Redis that is away."""
+    """At every poll: with an address that the client rejects, which is not a Redis that is unavailable."""
     settings.REDIS_URL = "nonsense"
     settings.RELAY_WORKER_LOST_S = 1
     gate_redis.client.cache_clear()
@@ -33,11 +33,11 @@ def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
 
 
 def test_the_worker_row_is_renewed_while_the_beat_to_redis_breaks_off(beat_that_breaks_off: None) -> None:
-    watch = WorkerMonitor(slots=1)
-    watch.start()
-    rows = Worker.objects.filter(id=watch.items.worker_id)
+    monitor = WorkerMonitor(slots=1)
+    monitor.start()
+    rows = Worker.objects.filter(id=monitor.items.worker_id)
     started = rows.get().seen_at
     try:
         wait_until(lambda: rows.get().seen_at > started, lambda: "the row is never renewed", seconds=10)
     finally:
-        watch.deregister()
+        monitor.deregister()

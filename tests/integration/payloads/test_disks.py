@@ -1,4 +1,4 @@
-"""The payload directory is full, read-only or missing: told as what it is, nothing half stored, no item lost."""
+"""The payload directory is full, read-only or missing: reported as what it is, nothing half stored, no item lost."""
 
 from __future__ import annotations
 

@@ -95,7 +95,9 @@ def test_a_folder_is_named_once_and_whatever_is_in_it(store: BatchPayloads) -> N
     assert sorted(store.folders()) == [BATCH.hex, other.hex]
 
 
-def test_storing_again_what_was_stored_unheard_changes_nothing(store: BatchPayloads) -> None:
+def test_storing_again_what_was_stored_before_the_connection_dropped_changes_nothing(
+    store: BatchPayloads,
+) -> None:
     body = bytes(CHUNK_BYTES + 1)
     for _ in range(2):
         store.put_requests(BATCH, [body])
@@ -169,7 +171,7 @@ def _rename(table: str, name: str) -> None:
         cursor.execute(f"ALTER TABLE {table} RENAME TO {name}")
 
 
-def test_what_goes_wrong_is_told_as_an_error_of_payloads(broken_store: BatchPayloads) -> None:
+def test_what_goes_wrong_is_raised_as_an_error_of_payloads(broken_store: BatchPayloads) -> None:
     with pytest.raises(PayloadStoreUnavailable):
         list(broken_store.folders())
     with pytest.raises(PayloadWriteError):

@@ -1,4 +1,4 @@
-"""A payload store that cannot even be opened: told to callers and items as any other store that is away."""
+"""A payload store that cannot even be opened: reported to callers and items as any other unavailable store."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
 from batches.payloads import PayloadStoreUnavailable, open_store
-from batches.sweeper.cleanup import remove_orphaned_payloads
+from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
 from relaybatch.ids import uuid7
 from tests.support.calls.relay_calls import error_of, results_of
 from tests.support.rows.item_outcomes import complete, discard, end
@@ -42,7 +42,7 @@ def test_a_folder_that_cannot_be_made_is_unavailable(settings: Settings) -> None
         open_store()
 
 
-def test_a_submission_is_told_to_try_again(client: Client, rows: SimpleNamespace, settings: Settings) -> None:
+def test_a_submission_gets_a_503(client: Client, rows: SimpleNamespace, settings: Settings) -> None:
     settings.RELAY_BATCH_PAYLOAD_URL = UNOPENED
     body = {"shape": "openai", "requests": [json.loads(chat_body())]}
     response = client.post("/v1/batches", body, content_type="application/json", headers=rows.headers)

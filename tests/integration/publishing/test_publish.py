@@ -18,10 +18,12 @@ from batches.completion.cancel import cancel_batch
 from batches.execution.claim import claim_item
 from batches.models import BatchItem, PolicyPause, Worker
 from batches.publishing.broker import queue_length
+from batches.publishing.lost_messages import publish_lost
 from batches.publishing.policy_pauses import pause_policy
-from batches.publishing.publish import drain_publisher, publish_all_due, publish_due, publish_lost
+from batches.publishing.publish import drain_publisher, publish_all_due, publish_due
 from relaybatch.ids import uuid7
 from routing.models import Policy, ServiceAccount
+from routing.upstream.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.run.races import run_concurrently
@@ -134,7 +136,7 @@ def test_what_the_broker_still_holds_is_not_published_again(
     assert queue_length() == SMALLEST_WINDOW
 
 
-def test_the_messages_that_a_dead_worker_took_along_are_the_ones_published_again(
+def test_the_messages_that_a_lost_worker_took_along_are_the_ones_published_again(
     broker: redis.Redis, catalog: SimpleNamespace
 ) -> None:
     submit_and_publish(catalog, 100)
@@ -183,7 +185,7 @@ def test_a_paused_policy_is_passed_over_and_others_are_not(
     other = submit_and_publish(neighbour, 5)
     broker.flushdb()
     BatchItem.objects.update(published_at=None)
-    pause_policy(paused.policy_id, reason="rate_limit", seconds=600)
+    pause_policy(paused.policy_id, reason=WaitingReason.RATE_LIMIT, seconds=600)
     publish_all_due()
     assert queued_items(broker) == list(BatchItem.objects.of(other).values_list("id", flat=True))
     assert publish_due(paused.owner_id) == 0
@@ -191,8 +193,8 @@ def test_a_paused_policy_is_passed_over_and_others_are_not(
 
 def test_a_pause_only_ever_grows_and_ends_by_itself(broker: redis.Redis, catalog: SimpleNamespace) -> None:
     batch = submit_and_publish(catalog, 10)
-    pause_policy(batch.policy_id, reason="rate_limit", seconds=600)
-    pause_policy(batch.policy_id, reason="rate_limit", seconds=1)
+    pause_policy(batch.policy_id, reason=WaitingReason.RATE_LIMIT, seconds=600)
+    pause_policy(batch.policy_id, reason=WaitingReason.RATE_LIMIT, seconds=1)
     assert PolicyPause.objects.get().until > batch.created_at + timedelta(seconds=500)
     PolicyPause.objects.update(until=batch.created_at)
     broker.flushdb()

@@ -20,12 +20,13 @@ from psycopg.pq import TransactionStatus
 
 from batches.execution.attempt_event import attempt_info
 from batches.execution.claim import Claim, claim_item
-from batches.execution.settle import Settlement, settle
+from batches.execution.retry_policy import Settlement
+from batches.execution.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.models.public_ids import public_id
 from relaybatch.ids import uuid7
 from routing.upstream.call import Outcome, Target, Tokens
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from tests.support.rows.admin_rows import owner_client
 from tests.support.rows.submissions import chat_body, submit
 from usage.events import EventDraft, draft_event
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 BADGE = re.compile(r'<span class="badge state-(\w+)">')
-FAILURE = Failure("timeout", "timed out after 300 s")
+FAILURE = Failure(FailureCode.TIMEOUT, "timed out after 300 s")
 
 
 class After:

@@ -64,8 +64,9 @@ def test_a_text_line_of_an_item_has_its_ids(
     item = BatchItem.objects.get(batch_id=submit(rows).id)
     settings.RELAY_BATCH_PAYLOAD_URL = "nonsense"
     execute_item(item.id, in_flight=InFlightItems(uuid7()))
-    assert line_about(written, "item discarded").endswith(
-        f" item discarded load_input_failed batch_id={item.batch_id} item_id={item.id} attempt=1"
+    assert line_about(written, "attempt settled").endswith(
+        f" attempt settled batch_id={item.batch_id} item_id={item.id} attempt=1"
+        " state=discarded code=load_input_failed"
     )
 
 

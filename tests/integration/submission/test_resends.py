@@ -181,7 +181,7 @@ def test_a_create_may_be_sent_again_for_eleven_minutes(
     assert (id_of(create(client, rows, resend=1)) == first) is given
 
 
-def test_creates_that_nobody_sends_again_are_forgotten(client: Client, rows: SimpleNamespace) -> None:
+def test_expired_keyless_creates_are_deleted(client: Client, rows: SimpleNamespace) -> None:
     create(client, rows)
     KeylessCreate.objects.update(arrived_at=F("arrived_at") - timedelta(minutes=11.1))
     kept = create(client, rows)

@@ -200,7 +200,7 @@ def sent(owner: Owner, count: int = 0, **values: Any) -> KeylessRequest:
 
 
 def create(owner: Owner, send: KeylessRequest, *, failure: Exception | None = None) -> None:
-    """With `failure`, whoever asked hears of it after the commit."""
+    """With `failure`, the caller hears of it after the commit."""
     with deduplicate(send):
         with transaction.atomic():
             record_create(owner, send, status=202, body=b"the answer")
@@ -266,7 +266,7 @@ def test_what_was_sent_leaves_no_lock(web: Web, rows: SimpleNamespace) -> None:
     assert waiting(SENDING) == []
 
 
-def test_a_commit_that_went_through_unheard_is_no_refusal(rows: SimpleNamespace) -> None:
+def test_a_commit_whose_connection_dropped_is_no_rejection(rows: SimpleNamespace) -> None:
     owner = Owner.objects.get()
     with pytest.raises(OperationalError):
         create(owner, sent(owner), failure=OperationalError())
@@ -276,7 +276,7 @@ def test_a_commit_that_went_through_unheard_is_no_refusal(rows: SimpleNamespace)
 
 def test_a_refusal_of_an_earlier_send_that_is_noted_late_hides_no_later_create(rows: SimpleNamespace) -> None:
     owner = Owner.objects.get()
-    with pytest.raises(Conflict), deduplicate(sent(owner, arrived=time.monotonic() - 1)):
+    with pytest.raises(Conflict), deduplicate(sent(owner, arrived_monotonic=time.monotonic() - 1)):
         create(owner, sent(owner), failure=Conflict("no"))
     with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass

@@ -148,7 +148,7 @@ def test_commas_within_ids_are_none_between_them(
 
 
 @pytest.mark.parametrize(
-    ("selection", "words"),
+    ("selection", "message"),
     [
         ([], "must be a JSON object"),
         (3, "must be a JSON object"),
@@ -165,11 +165,11 @@ def test_commas_within_ids_are_none_between_them(
     ],
 )
 def test_a_selection_of_the_wrong_kind_is_refused(
-    client: Client, batch: Batch, catalog: SimpleNamespace, selection: Any, words: str
+    client: Client, batch: Batch, catalog: SimpleNamespace, selection: Any, message: str
 ) -> None:
     answer = retry(client, batch, catalog, selection)
     assert answer.status_code == 400
-    assert words in answer.json()["error"]["message"]
+    assert message in answer.json()["error"]["message"]
     assert Batch.objects.count() == 1
 
 

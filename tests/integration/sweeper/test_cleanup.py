@@ -25,6 +25,7 @@ from batches.models import Batch, BatchItem, IdempotencyKey, PayloadChunk, Paylo
 from batches.payloads import PayloadWriteError, open_store
 from batches.payloads.database import CHUNK_BYTES
 from batches.sweeper.cleanup import BATCHES_PER_STEP, Cleanup
+from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
 from relaybatch.http.errors import Conflict
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
@@ -118,14 +119,14 @@ def test_a_batch_that_cannot_be_removed_does_not_keep_the_ones_behind_it(catalog
     for batch in stuck:
         shutil.rmtree(folder_of(batch))
         folder_of(batch).touch()
-    housekeeping = Cleanup()
-    housekeeping.run()
+    cleanup = Cleanup()
+    cleanup.run()
     assert Batch.objects.filter(id=free.id).exists()
-    housekeeping.run()
+    cleanup.run()
     assert set(Batch.objects.values_list("id", flat=True)) == {batch.id for batch in stuck}
     for batch in stuck:
         folder_of(batch).unlink()
-    housekeeping.run()
+    cleanup.run()
     assert not Batch.objects.exists(), "they are tried again"
 
 
@@ -163,7 +164,7 @@ def test_payloads_of_a_submission_that_was_never_stored_go_when_they_are_old(
 ) -> None:
     stored = submit(catalog)
     orphan, young = folder_aged(2), folder_aged(0.5)
-    Cleanup().remove_orphaned_payloads()
+    remove_orphaned_payloads()
     assert set(open_store().folders()) == {young, stored.id.hex}
     assert orphan not in open_store().folders()
 
@@ -187,7 +188,7 @@ def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(sto
         with contextlib.suppress(PayloadWriteError):  # a directory takes none without its requests
             store.put_response(batch_id, idx=0, claim_no=1, body=bytes(CHUNK_BYTES + 1))
     late = store.read_responses(young, [(0, 1)])
-    Cleanup().remove_orphaned_payloads()
+    remove_orphaned_payloads()
     assert store.read_responses(removed, [(0, 1)]) == [None]
     assert store.read_responses(young, [(0, 1)]) == late
     assert removed.hex not in store.folders()
@@ -197,7 +198,7 @@ def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(sto
 def test_what_was_in_the_store_before_this_database_met_it_is_left_alone(volume: Path) -> None:
     """Payloads are restored first, perhaps without their marker, and their rows later."""
     restored = folder_aged(4)
-    Cleanup().remove_orphaned_payloads()
+    remove_orphaned_payloads()
     assert list(open_store().folders()) == [restored]
 
 
@@ -207,7 +208,7 @@ def test_a_database_that_found_the_store_marked_leaves_alone_what_it_does_not_kn
     open_store().check()
     PayloadStoreMark.objects.update(created_at=F("created_at") - timedelta(hours=3))
     theirs = folder_aged(2)
-    Cleanup().remove_orphaned_payloads()
+    remove_orphaned_payloads()
     assert list(open_store().folders()) == [theirs]
 
 
@@ -217,7 +218,7 @@ def test_nothing_is_removed_from_a_store_that_is_not_ours(volume: Path, mark: st
     (volume / ".relaybatch-store").unlink()
     if mark:
         (volume / ".relaybatch-store").write_text(mark)
-    Cleanup().remove_orphaned_payloads()
+    remove_orphaned_payloads()
     assert list(open_store().folders()) == [orphan]
 
 
@@ -225,7 +226,7 @@ def test_payloads_that_cannot_be_removed_do_not_keep_the_others(volume: Path) ->
     orphans = [folder_aged(2) for _ in range(3)]
     resisting = volume / min(orphans)
     with resisting_removal(resisting):
-        Cleanup().remove_orphaned_payloads()
+        remove_orphaned_payloads()
         assert list(open_store().folders()) == [resisting.name]
 
 
@@ -243,12 +244,12 @@ def resisting_removal(folder: Path) -> Iterator[None]:
     subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
+def test_lost_workers_without_items_and_old_idempotency_keys_are_deleted(
     catalog: SimpleNamespace,
 ) -> None:
     batch = submit(catalog)
     now = batch.created_at
-    dead, busy, alive = (
+    lost, busy, alive = (
         Worker.objects.create(host="a", pid=1, slots=8, started_at=now, seen_at=seen)
         for seen in (now - timedelta(hours=1), now - timedelta(hours=1), now)
     )
@@ -264,7 +265,7 @@ def test_dead_workers_without_items_and_old_idempotency_keys_are_forgotten(
         )
     Cleanup().run()
     assert set(Worker.objects.values_list("id", flat=True)) == {busy.id, alive.id}
-    assert not Worker.objects.filter(id=dead.id).exists()
+    assert not Worker.objects.filter(id=lost.id).exists()
     assert IdempotencyKey.objects.count() == 1
 
 

@@ -1,4 +1,4 @@
-"""The sweeper's chores: each is done whatever is wrong with another, and nobody is declared dead unseen."""
+"""The sweeper's steps: each runs whatever is wrong with another, and no live worker is declared lost."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def state(item: BatchItem) -> str:
     return BatchItem.objects.get(id=item.id).state
 
 
-def wait_for(item: BatchItem, wanted: str) -> None:
-    wait_until(lambda: state(item) == wanted, lambda: state(item))
+def wait_for(item: BatchItem, expected: str) -> None:
+    wait_until(lambda: state(item) == expected, lambda: state(item))
 
 
 def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(
@@ -73,7 +73,7 @@ def test_a_claim_that_cannot_be_settled_does_not_keep_the_ones_behind_it(
     assert (state(first), state(second)) == ("running", "discarded")
 
 
-def test_one_failing_chore_stops_neither_the_care_for_dead_workers_nor_publishing(
+def test_one_failing_step_stops_neither_reclaiming_nor_publishing(
     catalog: SimpleNamespace, sweeping: None
 ) -> None:
     """Expiry fails at each sweep."""
@@ -105,7 +105,7 @@ def test_one_owner_whose_items_cannot_be_published_keeps_nobody_waiting(catalog:
 
 
 def test_statements_beside_the_orm_are_heard_as_well(catalog: SimpleNamespace) -> None:
-    """Long publishing would else look like a database that stands still."""
+    """Long publishing would else look like a suspended database."""
     batch = submit(catalog)
     drain_publisher()
     heard: list[str] = []
@@ -164,17 +164,17 @@ def holder_is_waited_for(holder: psycopg.Connection[tuple[object, ...]]) -> bool
         return bool(cursor.fetchone()[0])
 
 
-def test_a_database_that_stood_still_and_goes_on_was_out_of_sight(settings: Settings) -> None:
+def test_the_uptime_starts_anew_after_a_database_was_suspended(settings: Settings) -> None:
     settings.RELAY_WORKER_LOST_S = 1
-    sight = DatabaseUptime()
-    with connection.execute_wrapper(sight):
-        wait_until(sight.covers_lost_timeout, lambda: "never", seconds=5)
+    uptime = DatabaseUptime()
+    with connection.execute_wrapper(uptime):
+        wait_until(uptime.covers_lost_timeout, lambda: "never", seconds=5)
         execute("SELECT pg_sleep(0.6)")
-        assert not sight.covers_lost_timeout()
-        wait_until(sight.covers_lost_timeout, lambda: "never", seconds=5)
+        assert not uptime.covers_lost_timeout()
+        wait_until(uptime.covers_lost_timeout, lambda: "never", seconds=5)
 
 
-def test_nobody_is_declared_dead_by_a_look_during_which_the_database_stood_still(
+def test_nobody_is_declared_lost_by_a_query_during_which_the_database_was_suspended(
     catalog: SimpleNamespace,
 ) -> None:
     item = claimed(submit(catalog))

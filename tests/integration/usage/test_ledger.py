@@ -12,7 +12,7 @@ import pytest
 from django.db import connection, transaction
 
 from routing.upstream.call import Outcome, PriceList, Target, Tokens
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from tests.support.rows.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import SHARDS, event_ctes, parameters, record, record_many
 from usage.models import UsageEvent, UsageTotal
@@ -71,7 +71,8 @@ def test_live_calls_have_no_batch_and_are_told_apart_by_their_id() -> None:
 @pytest.mark.django_db
 def test_totals_tell_unpriced_events_from_free_ones() -> None:
     unsent = Outcome(
-        target=Target(requested_model="nope"), failure=Failure(code="model_not_found", message="nope")
+        target=Target(requested_model="nope"),
+        failure=Failure(code=FailureCode.MODEL_NOT_FOUND, message="nope"),
     )
     drafts = [draft(batch_id=BATCH, item_idx=0), draft(batch_id=BATCH, item_idx=1, outcome=unreadable())]
     free = [draft(batch_id=BATCH, item_idx=idx, outcome=end) for idx, end in ((2, unsent), (3, refused()))]

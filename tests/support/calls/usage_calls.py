@@ -11,7 +11,7 @@ from django.test import Client
 
 from routing.credentials.relay_keys import hash_value
 from routing.upstream.call import Outcome, Target
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from tests.support.rows.catalog import make_catalog
 from usage.models import UsageEvent
 
@@ -27,7 +27,7 @@ ALL = {"events": "/api/usage/events", "summary": "/api/usage/summary", "series":
 BATCH = uuid.UUID(int=0xB)
 ADMIN_TOKEN = "an-operators-token"
 UNROUTED_OUTCOME = Outcome(
-    target=Target(requested_model="nope"), failure=Failure(code="model_not_found", message="nope")
+    target=Target(requested_model="nope"), failure=Failure(code=FailureCode.MODEL_NOT_FOUND, message="nope")
 )
 
 

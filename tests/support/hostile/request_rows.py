@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from batches.dialects.body_parser import parse_body
 from batches.dialects.detection import detect_dialect
 from batches.dialects.request_context import RequestContext
-from batches.submission.resubmit import parse_item_filter
+from batches.submission.failed_item_filter import parse_item_filter
 from relaybatch.http.errors import ApiError
 from tests.support.hostile.hostile_json import EMOJI, SIZE, Row, deep, list_of, members, string, two_models
 

@@ -25,7 +25,7 @@ def chat_body(text: str = "hello", model: str = "echo-1") -> bytes:
 
 def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
     """A Relay batch of these bodies (one `chat_body` when there are none)."""
-    repeatable: Idempotency | KeylessRequest | None = choices.pop("repeatable", None)
+    replay_key: Idempotency | KeylessRequest | None = choices.pop("replay_key", None)
     defaults = {"dialect": "relay", "shape": "openai", "max_attempts": 1, "on_rate_limit": "fail"}
     chosen: dict[str, Any] = defaults | choices
     requests = bodies or (chat_body(),)
@@ -33,7 +33,7 @@ def submit(catalog: SimpleNamespace, *bodies: bytes, **choices: Any) -> Batch:
     accepted = accept_batch(
         submission,
         credential=authenticate(catalog.relay_key_value, now=timezone.now()),
-        replay_key=repeatable,
+        replay_key=replay_key,
         render=lambda batch: (202, str(batch.id).encode()),
     )
     return Batch.objects.get(id=accepted.body.decode())

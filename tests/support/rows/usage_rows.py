@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from routing.upstream.call import Caller, Outcome, PriceList, PriceRate, Target, Tokens
-from routing.upstream.failures import Failure
+from routing.upstream.failures import Failure, FailureCode
 from usage.events import Attempt, EventDraft, draft_event
 
 USD_LIST = PriceList(
@@ -44,7 +44,9 @@ ANSWERED = Outcome(
 
 
 def refused(*, status: int = 429, code: str = "upstream_status") -> Outcome:
-    return replace(ANSWERED, failure=Failure(code=code, message=code), status=status, body=b"", tokens=None)
+    return replace(
+        ANSWERED, failure=Failure(code=FailureCode(code), message=code), status=status, body=b"", tokens=None
+    )
 
 
 def unreadable() -> Outcome:

@@ -12,15 +12,24 @@ from routing.gate.denials import (
     parse_host_key_rejection,
 )
 from routing.upstream.call import HostKeyRejection, Postponement
+from routing.upstream.waiting_reason import WaitingReason
 
 
 @pytest.mark.parametrize(
     ("result", "code", "postponement"),
     [
-        ([b"limit", 1500, 0], "rate_limited", Postponement("rate_limit", 1.5, whole_policy=True)),
-        ([b"no_key", 2000, b"limit"], "rate_limited", Postponement("rate_limit", 2.0)),
-        ([b"no_key", 60_000, b"unauthorized"], "no_healthy_keys", Postponement("breaker_open", 60.0)),
-        ([b"no_key", 2000, b"error"], "no_healthy_keys", Postponement("breaker_open", 2.0, must_wait=True)),
+        ([b"limit", 1500, 0], "rate_limited", Postponement(WaitingReason.RATE_LIMIT, 1.5, whole_policy=True)),
+        ([b"no_key", 2000, b"limit"], "rate_limited", Postponement(WaitingReason.RATE_LIMIT, 2.0)),
+        (
+            [b"no_key", 60_000, b"unauthorized"],
+            "no_healthy_keys",
+            Postponement(WaitingReason.BREAKER_OPEN, 60.0),
+        ),
+        (
+            [b"no_key", 2000, b"error"],
+            "no_healthy_keys",
+            Postponement(WaitingReason.BREAKER_OPEN, 2.0, must_wait=True),
+        ),
     ],
 )
 def test_a_denial(result: list[object], code: str, postponement: Postponement) -> None:

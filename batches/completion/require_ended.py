@@ -1,0 +1,20 @@
+"""The 409 «has not ended yet»: results, retry and delete are for batches that have ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from relaybatch.http.errors import Conflict
+
+if TYPE_CHECKING:
+    from batches.models import Batch
+
+
+def require_ended(batch: Batch, *, then: str) -> None:
+    """Raise Conflict while the batch has not ended. `then`: what the caller can do about it."""
+    if batch.ended_at is None:
+        raise not_ended(then)
+
+
+def not_ended(then: str) -> Conflict:
+    return Conflict(f"This batch has not ended yet; {then}.")

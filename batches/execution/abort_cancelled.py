@@ -1,0 +1,32 @@
+"""What a cancel does to running items: each worker aborts the calls of its own ones, within two seconds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from django.db import connection
+
+from routing.upstream.failures import FailureCode
+
+if TYPE_CHECKING:
+    import uuid
+
+    from batches.execution.in_flight import InFlightItems
+
+_CANCELLED = """
+SELECT i.id FROM batches_batchitem i JOIN batches_batch b ON b.id = i.batch_id
+WHERE i.id = ANY(%s) AND i.state = 'running' AND i.worker_id = %s AND b.cancel_initiated_at IS NOT NULL
+"""
+
+
+def abort_cancelled_items(in_flight: InFlightItems) -> None:
+    """Abort the calls of this worker whose batch was cancelled. The attempt then settles as `cancelled`."""
+    running = [item.claim.item_id for item in in_flight.tracked()]
+    if running:
+        in_flight.abort(_cancelled_among(running, worker_id=in_flight.worker_id), FailureCode.CANCELLED)
+
+
+def _cancelled_among(item_ids: list[uuid.UUID], *, worker_id: uuid.UUID) -> set[uuid.UUID]:
+    with connection.cursor() as cursor:
+        cursor.execute(_CANCELLED, [item_ids, worker_id])
+        return {row[0] for row in cursor.fetchall()}
