@@ -16,7 +16,7 @@ from relaybatch.admin.confirmed_action import Confirmation, confirmation_page
 from relaybatch.admin.filters import TextFilter
 from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyModelForm
-from routing.admin.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
+from routing.admin.callers.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
 from routing.credentials.relay_keys import VISIBLE_PREFIX_LENGTH, RelayKeyError, create_key
 from routing.models import RelayKey
 
