@@ -27,12 +27,12 @@ from batches.submission.resends import KeylessRequest, deduplicate, parse_resend
 from batches.submission.resubmit import build_resubmission
 from relaybatch.db.snapshot import one_snapshot
 from relaybatch.http.api_view import MethodCheckBeforeAuth
-from relaybatch.http.body_limits import MAX_ITEM_FILTER_BYTES
+from relaybatch.http.body.body_limits import MAX_ITEM_FILTER_BYTES
+from relaybatch.http.body.json_scan import too_deep
+from relaybatch.http.body.request_body import body_too_large, read_body
 from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
-from relaybatch.http.json_scan import too_deep
 from relaybatch.http.public_url import public_origin
 from relaybatch.http.query_params import QueryParams
-from relaybatch.http.request_body import body_too_large, read_body
 from routing.credentials.credential import check_may_create
 
 if TYPE_CHECKING:

@@ -93,10 +93,10 @@ def _figure(name: str, keys: int, rules: tuple[Rule, ...], *, ping: float) -> Fi
     choice = _choice(name, keys, rules)
 
     def call() -> None:
-        passage = Admission(rules=rules, deadline=time.monotonic() + 60)
-        passage.acquire(choice)
-        passage.signal, passage.sent = OK, True
-        passage.release(_USED)
+        admission = Admission(rules=rules, deadline=time.monotonic() + 60)
+        admission.acquire(choice)
+        admission.signal, admission.sent = OK, True
+        admission.release(_USED)
 
     call()
     before = redis_commands(client())

@@ -77,21 +77,21 @@ def _submit(web: Web, body: bytes) -> str:
     return str(json.loads(answer)["id"])
 
 
-def _run_to_the_end(web: Web, shown_id: str) -> None:
-    batch = wait_for_end(str(_row_id(shown_id)))
+def _run_to_the_end(web: Web, public_id: str) -> None:
+    batch = wait_for_end(str(_row_id(public_id)))
     require(batch.final_counts == {"completed": ITEMS}, f"not all completed: {batch.final_counts}")
-    status, answer = web.call("GET", f"/v1/batches/{shown_id}/results")
+    status, answer = web.call("GET", f"/v1/batches/{public_id}/results")
     lines = answer.count(b"\n")
     require((status, lines) == (200, ITEMS), f"the results were answered with {status} and {lines} lines")
 
 
 def _resident_after_round(web: Web, body: bytes) -> int:
-    shown_id = _submit(web, body)
+    public_id = _submit(web, body)
     resident: int = psutil.Process(web.worker_pid).memory_info().rss
-    open_store().discard(_row_id(shown_id))
+    open_store().discard(_row_id(public_id))
     clear_tables()
     return resident
 
 
-def _row_id(shown_id: str) -> uuid.UUID:
-    return uuid.UUID(shown_id.removeprefix("batch_"))
+def _row_id(public_id: str) -> uuid.UUID:
+    return uuid.UUID(public_id.removeprefix("batch_"))

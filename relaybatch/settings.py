@@ -6,7 +6,7 @@ from pathlib import Path
 
 from relaybatch.conf import env, url_settings
 from relaybatch.conf.database_url import database_from_url
-from relaybatch.http.body_limits import MAX_FORM_BYTES
+from relaybatch.http.body.body_limits import MAX_FORM_BYTES
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -102,7 +102,7 @@ SILENCED_SYSTEM_CHECKS = (
     [] if HTTPS_ONLY else ["security.W004", "security.W008", "security.W012", "security.W016"]
 )
 
-# For the admin's forms only, which anybody may send to its login; for all other bodies see relaybatch.http.body_limits.
+# For the admin's forms only, which anybody may send to its login; for other bodies: relaybatch.http.body.body_limits.
 # No form takes a file: large ones are discarded, not written to disk.
 DATA_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES
 FILE_UPLOAD_HANDLERS = ["django.core.files.uploadhandler.MemoryFileUploadHandler"]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from routing.credentials.credential import Credential
-    from usage.queries import EventFilter
+    from usage.reporting.queries import EventFilter
 
 _WHOLE_NUMBER: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
 _TRUNC_KINDS = {"1m": "minute", "1h": "hour", "1d": "day"}

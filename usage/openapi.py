@@ -14,7 +14,7 @@ from relaybatch.http.openapi import (
     query,
 )
 from usage.included_usage import IncludedUsage
-from usage.queries import (
+from usage.reporting.queries import (
     COLUMN_BY_FILTER,
     COLUMN_BY_GROUP,
     INTERVALS,
@@ -23,8 +23,8 @@ from usage.queries import (
     SOURCES,
     STATUS_CLASSES,
 )
-from usage.reports import UsageSummary, UsageTimeseries
-from usage.serializers import CSV_FIELDS, UsageEventList
+from usage.reporting.reports import UsageSummary, UsageTimeseries
+from usage.reporting.serializers import CSV_FIELDS, UsageEventList
 
 _TAG = "Usage"
 _FILTERS = (

@@ -9,7 +9,7 @@ from django.conf import settings
 
 from routing.meters import METERS
 from usage.models import UsageEvent, UsageTotal
-from usage.serializers import tokens_json
+from usage.reporting.serializers import tokens_json
 
 if TYPE_CHECKING:
     import uuid

@@ -13,17 +13,17 @@ from relaybatch.http.query_params import QueryParams
 from usage.authentication import OperatorAuthentication
 from usage.included_usage import included_usage
 from usage.models import UsageEvent
-from usage.pagination import fetch_page, iterate_pages
-from usage.queries import events_query, series_query, summary_query
-from usage.reports import summary, timeseries
-from usage.serializers import UsageEventList, csv_lines, event_object
+from usage.reporting.pagination import fetch_page, iterate_pages
+from usage.reporting.queries import events_query, series_query, summary_query
+from usage.reporting.reports import summary, timeseries
+from usage.reporting.serializers import UsageEventList, csv_lines, event_object
 
 if TYPE_CHECKING:
     from rest_framework.request import Request
 
     from routing.credentials.credential import Credential
     from usage.models import UsageEventQuerySet
-    from usage.queries import EventsQuery
+    from usage.reporting.queries import EventsQuery
 
 
 class UsageView(MethodCheckBeforeAuth):

@@ -32,7 +32,7 @@ class Excerpt:
         return self.length > MAX_EXCERPT_BYTES
 
     @property
-    def shown_bytes(self) -> int:
+    def excerpt_bytes(self) -> int:
         return min(self.length, MAX_EXCERPT_BYTES)
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Raw
 
+from relaybatch.http.body.json_member import Member, is_present
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.json_member import Member, is_present
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

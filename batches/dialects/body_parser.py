@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Raw
 
-from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.json_member import Member, is_present
-from relaybatch.http.json_scan import (
+from relaybatch.http.body.json_member import Member, is_present
+from relaybatch.http.body.json_scan import (
     MAX_DEPTH,
     Text,
     count_byte,
@@ -19,6 +18,7 @@ from relaybatch.http.json_scan import (
     tokens,
     too_deep,
 )
+from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

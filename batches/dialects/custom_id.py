@@ -14,8 +14,8 @@ from msgspec import UNSET, Raw
 from batches.dialects.body_parser import require_item_count
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
-from relaybatch.http.json_member import Member, is_present
-from relaybatch.http.json_scan import is_too_deep, too_deep
+from relaybatch.http.body.json_member import Member, is_present
+from relaybatch.http.body.json_scan import is_too_deep, too_deep
 
 if TYPE_CHECKING:
     import re

@@ -9,15 +9,15 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
+from relaybatch.http.body.json_member import Member, is_present
+from relaybatch.http.body.json_scan import decode_object, is_too_deep, max_element_count, too_deep
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.json_member import Member, is_present
-from relaybatch.http.json_scan import decode_object, is_too_deep, max_element_count, too_deep
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from batches.models import Batch
-    from relaybatch.http.json_scan import Text
+    from relaybatch.http.body.json_scan import Text
 
 # Longer than any custom_id in JSON: 512 characters of two escapes each.
 MAX_ENTRY_BYTES = 2 + 512 * 12

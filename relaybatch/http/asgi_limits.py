@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.db import close_old_connections
 
-from relaybatch.http.body_limits import max_sent_bytes
-from relaybatch.http.request_body import DRAIN_SECONDS
+from relaybatch.http.body.body_limits import max_sent_bytes
+from relaybatch.http.body.request_body import DRAIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping

@@ -29,7 +29,7 @@ class ErrorDetail(Struct, frozen=True, kw_only=True):
     message: Annotated[str, Meta(description="For people; it may change.")]
     type: ErrorType
     param: Annotated[str | None, Meta(description="The field, parameter or header, as `requests[3].model`.")]
-    code: Annotated[str, Meta(description="Stable; docs/errors.md lists them.")]
+    code: Annotated[str, Meta(description="Stable; docs/api/errors.md lists them.")]
 
 
 class ErrorResponse(Struct, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ class UnparsedJson(BaseParser):
     media_type = "application/json"
 
     def parse(self, *_: Any, **__: Any) -> NoReturn:
-        raise NotImplementedError("a body is read within a limit: see relaybatch.http.body_limits")
+        raise NotImplementedError("a body is read within a limit: see relaybatch.http.body.body_limits")
 
 
 class JsonRenderer(BaseRenderer):

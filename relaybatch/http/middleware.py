@@ -13,8 +13,8 @@ from django.http import StreamingHttpResponse
 from relaybatch import log_format
 from relaybatch.db.connection import release_connection
 from relaybatch.http.asgi_limits import stream_parts
-from relaybatch.http.body_limits import max_body_bytes
-from relaybatch.http.request_body import DRAIN_SECONDS, RequestBody
+from relaybatch.http.body.body_limits import max_body_bytes
+from relaybatch.http.body.request_body import DRAIN_SECONDS, RequestBody
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 import yaml
 
 from relaybatch.admin.typed import AnyInlineFormSet, AnyModelForm
-from routing.catalog.fields import ParseContext
+from routing.catalog.fields.records import ParseContext
 from routing.catalog.parse import parse_rows
 from routing.catalog.references import find_problems
 from routing.catalog.schema import KINDS
@@ -20,7 +20,7 @@ from routing.models import Model
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routing.catalog.columns import Rows
+    from routing.catalog.fields.columns import Rows
 
 
 def find_row_problems(section: str, row: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -18,7 +18,7 @@ from routing.admin.secret_fields import (
     secret_source,
     store_secret,
 )
-from routing.catalog.validators import base_url
+from routing.catalog.fields.validators import base_url
 from routing.models import Host, HostHeader
 from routing.secrets.encryption import SecretError
 from routing.upstream.headers import AUTH_SCHEMES, is_credential_header

@@ -13,7 +13,7 @@ from relaybatch.admin.typed import AnyModelForm
 from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import RowsInline
 from routing.admin.price_gaps import PriceGapAdmin
-from routing.catalog.validators import nanos
+from routing.catalog.fields.validators import nanos
 from routing.models import Binding, Pricing, Rate
 from routing.money import format_amount
 

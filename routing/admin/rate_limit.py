@@ -10,7 +10,7 @@ from django.contrib import admin
 from relaybatch.admin.typed import AnyModelForm
 from routing.admin.catalog_forms import CatalogForm, CatalogFormSet, find_row_problems
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
-from routing.catalog.nested_records import RULE_METERS
+from routing.catalog.fields.nested_records import RULE_METERS
 from routing.models import RateLimit, RateLimitRule
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection, transaction
 
 from routing.catalog.changes import Change
-from routing.catalog.columns import ChildRows, Reference
 from routing.catalog.document import read_document
-from routing.catalog.fields import ParseContext
+from routing.catalog.fields.columns import ChildRows, Reference
+from routing.catalog.fields.records import ParseContext
 from routing.catalog.parse import DesiredRow, parse_rows
 from routing.catalog.price_gaps import find_price_gaps
 from routing.catalog.problems import CatalogRejected, Problem
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from routing.catalog.columns import Rows
-    from routing.catalog.kinds import Kind, StoredField
+    from routing.catalog.fields.columns import Rows
+    from routing.catalog.fields.kinds import Kind, StoredField
 
 
 def _ignore(_: str) -> None:

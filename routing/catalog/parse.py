@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from routing.catalog.document import line_of
-from routing.catalog.fields import ParseContext, parse_mapping
-from routing.catalog.parsers import record
+from routing.catalog.fields.parsers import record
+from routing.catalog.fields.records import ParseContext, parse_mapping
 from routing.catalog.problems import format_name
 from routing.catalog.schema import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routing.catalog.kinds import Kind
+    from routing.catalog.fields.kinds import Kind
 
 
 @dataclass(frozen=True, slots=True)

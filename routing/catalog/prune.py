@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from django.db.models import ProtectedError
 
 from routing.catalog.changes import Change
-from routing.catalog.columns import name_of
+from routing.catalog.fields.columns import name_of
 from routing.catalog.problems import CatalogRejected, Problem, format_name
 from routing.catalog.schema import KINDS
 from routing.models import Project, RelayKey, ServiceAccount, Team, User
@@ -20,8 +20,8 @@ from routing.models import Project, RelayKey, ServiceAccount, Team, User
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routing.catalog.columns import Rows
-    from routing.catalog.kinds import Kind
+    from routing.catalog.fields.columns import Rows
+    from routing.catalog.fields.kinds import Kind
     from routing.catalog.parse import DesiredRow
 
 MAX_NAMED_HOLDERS = 5

@@ -14,8 +14,8 @@ from routing.models import Alias
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from routing.catalog.columns import Rows
-    from routing.catalog.fields import NameReference, ParseContext
+    from routing.catalog.fields.columns import Rows
+    from routing.catalog.fields.records import NameReference, ParseContext
     from routing.catalog.parse import DesiredRow
 
 _LABELS = {kind.section: kind.label for kind in KINDS}

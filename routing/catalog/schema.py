@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.catalog import validators
-from routing.catalog.columns import (
+from routing.catalog.fields import validators
+from routing.catalog.fields.columns import (
     ChildRows,
     ChildRowsWithSecret,
     Column,
@@ -15,10 +15,9 @@ from routing.catalog.columns import (
     SecretSource,
     TextList,
 )
-from routing.catalog.fields import Field
-from routing.catalog.host_fields import auth, headers, query, secret_source
-from routing.catalog.kinds import Kind
-from routing.catalog.nested_records import (
+from routing.catalog.fields.host_fields import auth, headers, query, secret_source
+from routing.catalog.fields.kinds import Kind
+from routing.catalog.fields.nested_records import (
     BINDING,
     INCLUDED_USAGE,
     RATE,
@@ -28,7 +27,7 @@ from routing.catalog.nested_records import (
     rate_identity,
     rule_identity,
 )
-from routing.catalog.parsers import (
+from routing.catalog.fields.parsers import (
     alias,
     boolean,
     choice,
@@ -39,6 +38,7 @@ from routing.catalog.parsers import (
     text,
     without_disabled,
 )
+from routing.catalog.fields.records import Field
 from routing.models import (
     Alias,
     Binding,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from routing.models import Policy
 
 VALUE_PREFIX = "sk-rb-"
-SHOWN_PREFIX_LENGTH = len(VALUE_PREFIX) + 6
+VISIBLE_PREFIX_LENGTH = len(VALUE_PREFIX) + 6
 MAX_GRACE_SECONDS = 366 * 86_400
 
 
@@ -45,7 +45,7 @@ def create_key(
         user=principal if isinstance(principal, User) else None,
         policy=policy,
         key_hash=hash_value(value),
-        prefix=value[:SHOWN_PREFIX_LENGTH],
+        prefix=value[:VISIBLE_PREFIX_LENGTH],
         expires_at=expires_at,
     )
     return IssuedKey(id=key.id, prefix=key.prefix, value=value)
@@ -61,11 +61,11 @@ def rotate_key(*, key_id: uuid.UUID, grace_seconds: int = 0, now: datetime) -> I
         previous_key_hash=F("key_hash"),
         grace_until=now + timedelta(seconds=grace_seconds),
         key_hash=hash_value(value),
-        prefix=value[:SHOWN_PREFIX_LENGTH],
+        prefix=value[:VISIBLE_PREFIX_LENGTH],
     )
     if not rotated:
         raise _key_error(key_id)
-    return IssuedKey(id=key_id, prefix=value[:SHOWN_PREFIX_LENGTH], value=value)
+    return IssuedKey(id=key_id, prefix=value[:VISIBLE_PREFIX_LENGTH], value=value)
 
 
 def revoke_key(*, key_id: uuid.UUID, now: datetime) -> None:

@@ -8,7 +8,7 @@ from django.http import UnreadablePostError
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
 
-from relaybatch.http.body_limits import MAX_SESSION_BODY_BYTES
+from relaybatch.http.body.body_limits import MAX_SESSION_BODY_BYTES
 from relaybatch.http.errors import Forbidden, InvalidRequest, LengthRequired, TooLarge, Unauthenticated
 
 if TYPE_CHECKING:

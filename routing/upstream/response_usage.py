@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from relaybatch.http.utf8 import invalid_utf8_at
+from relaybatch.http.body.utf8 import invalid_utf8_at
 from routing.upstream.call import NO_REPORTED_USAGE, ReportedUsage
 from routing.upstream.reported_cost import upstream_cost_nanos
 

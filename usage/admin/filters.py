@@ -10,7 +10,7 @@ from django.contrib.admin import SimpleListFilter
 from django.utils import timezone
 
 from relaybatch.admin.filters import ChoiceFilter, TextFilter
-from usage.queries import SOURCES, STATUS_CLASSES
+from usage.reporting.queries import SOURCES, STATUS_CLASSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """How far back the list goes. `interval`: the step of its charts, a name in `usage.queries.INTERVALS`."""
+    """How far back the list goes. `interval`: the step of its charts, a name in `usage.reporting.queries.INTERVALS`."""
 
     name: str
     label: str

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from routing.money import format_amount
 from usage.admin.charts import Chart, TimeSpan, build_chart
-from usage.queries import INTERVALS, MAX_POINTS
+from usage.reporting.queries import INTERVALS, MAX_POINTS
 
 if TYPE_CHECKING:
     from usage.admin.filters import Window

@@ -12,8 +12,8 @@ from batches.dialects.body_parser import split_requests
 from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
+from relaybatch.http.body.json_scan import is_too_deep, too_deep
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.json_scan import is_too_deep, too_deep
 from routing.adapters import ADAPTERS
 from routing.upstream.json_members import has_one_model
 

@@ -77,7 +77,7 @@ class LiveChecks:
         self._failed: set[uuid.UUID] = set()
         self._final_of: dict[uuid.UUID, int] = {}
         self._total_of: dict[uuid.UUID, int] = {}
-        self._shown: dict[uuid.UUID, dict[int, str]] = {}
+        self._last_states: dict[uuid.UUID, dict[int, str]] = {}
         self._stop = threading.Event()
         self._threads = [
             threading.Thread(target=run, name="live checks", daemon=True)
@@ -186,7 +186,7 @@ class LiveChecks:
             self._compare_items(submission, status)
 
     def _compare_items(self, submission: Submission, status: dict[str, Any]) -> None:
-        seen = self._shown.setdefault(submission.row_id, {})
+        seen = self._last_states.setdefault(submission.row_id, {})
         now = {item["idx"]: item["state"] for item in status["items"]}
         if sorted(now) != list(range(len(submission.hashes))):
             self._findings.record(ADD_UP, f"{submission.public_id}: shows items {sorted(now)}")

@@ -131,7 +131,7 @@ class Upstream:
         return await self._answer(served, path, writer)
 
     def _record(self, host: str, headers: Mapping[str, str], body: bytes) -> Served:
-        mood = self.profile
+        profile = self.profile
         served = Served(
             number=len(self.served),
             at=time.monotonic(),
@@ -140,7 +140,7 @@ class Upstream:
             or headers.get("x-api-key", ""),
             item=headers.get("idempotency-key", ""),
             body_hash=hashlib.sha256(body).digest(),
-            kind=self._random.choices(list(mood), list(mood.values()))[0],
+            kind=self._random.choices(list(profile), list(profile.values()))[0],
         )
         if served.kind == "401" and served.credential != REVOKED_HOST_KEY:
             served.kind = "403"

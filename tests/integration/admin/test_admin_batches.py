@@ -138,9 +138,9 @@ def test_an_items_attempts_are_shown_beside_those_that_were_excused(world: Simpl
 
 def test_items_are_narrowed_by_state(world: SimpleNamespace) -> None:
     url = f"{BATCHES}{world.ended_batch.id}/change/"
-    shown = owner_client().get(url, {"item_state": "discarded"})
-    assert [item.idx for item in shown.context["items"].items] == [1]
-    assert "batch item: upstream status 400" in shown.content.decode()
+    response = owner_client().get(url, {"item_state": "discarded"})
+    assert [item.idx for item in response.context["items"].items] == [1]
+    assert "batch item: upstream status 400" in response.content.decode()
 
 
 def test_a_batch_is_cancelled_after_a_question(world: SimpleNamespace) -> None:
@@ -211,8 +211,8 @@ def test_viewers_cancel_and_retry_nothing(world: SimpleNamespace, action: str, b
 
 def test_who_may_change_batches_may_cancel_them(world: SimpleNamespace) -> None:
     user = User.objects.create_user(username="operator", is_staff=True)
-    wanted = ("view_batch", "change_batch")
-    user.user_permissions.set(Permission.objects.filter(codename__in=wanted))
+    codenames = ("view_batch", "change_batch")
+    user.user_permissions.set(Permission.objects.filter(codename__in=codenames))
     assert logged_in_client(user).post(cancel_url(world.open_batch)).status_code == 302
     assert Batch.objects.get(id=world.open_batch.id).processing_status == "ended"
 

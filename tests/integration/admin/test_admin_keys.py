@@ -12,7 +12,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 
 from relaybatch.http.errors import Unauthenticated
-from routing.admin.key_actions import KEY_ACTIONS
+from routing.admin.callers.key_actions import KEY_ACTIONS
 from routing.credentials.credential import authenticate
 from routing.models import HostKey, RelayKey
 from routing.secrets.host_key_secret import host_key_secret

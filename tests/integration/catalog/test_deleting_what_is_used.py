@@ -92,7 +92,7 @@ def client() -> Client:
     return owner_client()
 
 
-def shown(response: Any) -> str:
+def text_of(response: Any) -> str:
     assert response.status_code == 200
     text = TAG.sub("", html.unescape(response.content.decode()))
     assert "Cannot delete" in text
@@ -115,7 +115,7 @@ def test_the_admin_says_what_holds_it_and_what_to_do_instead(
 ) -> None:
     row = world.held[what]
     url = f"/admin/routing/{row._meta.model_name}/{row.pk}/delete/"
-    page = shown(client.post(url, {"post": "yes"}) if method == "post" else client.get(url))
+    page = text_of(client.post(url, {"post": "yes"}) if method == "post" else client.get(url))
     holder, mend = HELD[what]
     assert holder in page
     assert mend in page
@@ -131,7 +131,7 @@ def test_a_deletion_of_several_says_so_as_well(
     row = world.held[what]
     other = _unused_like(row)
     selected = {"action": "delete_selected", ACTION_CHECKBOX_NAME: [str(row.pk), str(other.pk)]}
-    page = shown(client.post(f"/admin/routing/{row._meta.model_name}/", selected | confirmed))
+    page = text_of(client.post(f"/admin/routing/{row._meta.model_name}/", selected | confirmed))
     holder, mend = HELD[what]
     assert holder in page
     assert mend in page

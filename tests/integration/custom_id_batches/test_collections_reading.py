@@ -34,12 +34,12 @@ def rows() -> SimpleNamespace:
     return make_catalog("http://127.0.0.1:9")
 
 
-def shown_id(of: Collection, batch: Batch) -> str:
+def public_id(of: Collection, batch: Batch) -> str:
     return {"chat": "batch_", "messages": "msgbatch_"}[of.name] + batch.id.hex
 
 
 def path(of: Collection, batch: Batch, rest: str = "") -> str:
-    return f"{of.path}/{shown_id(of, batch)}{rest}"
+    return f"{of.path}/{public_id(of, batch)}{rest}"
 
 
 def get(client: Client, rows: SimpleNamespace, where: str, status: int = 200) -> dict[str, Any]:
@@ -127,17 +127,17 @@ def test_a_batch_is_seen_in_its_own_collection_alone(
     batch = of.create(client, rows)
     other = CHAT if of is MESSAGES else MESSAGES
     wrong = [
-        f"{other.path}/{shown_id(of, batch)}",
-        f"{other.path}/{shown_id(other, batch)}",
-        f"{of.path}/{shown_id(other, batch)}",
+        f"{other.path}/{public_id(of, batch)}",
+        f"{other.path}/{public_id(other, batch)}",
+        f"{of.path}/{public_id(other, batch)}",
         f"{of.path}/{batch.id}",
         f"{of.path}/{batch.id.hex}",
-        f"{of.path}/{shown_id(of, batch).upper()}",
+        f"{of.path}/{public_id(of, batch).upper()}",
     ]
     for where in wrong:
         assert client.get(where, headers=rows.headers).status_code == 404
         assert client.post(f"{where}/cancel", headers=rows.headers).status_code == 404
-    assert get(client, rows, path(of, batch))["id"] == shown_id(of, batch)
+    assert get(client, rows, path(of, batch))["id"] == public_id(of, batch)
 
 
 @BOTH
@@ -167,7 +167,7 @@ class TestMessagesList:
         return ids, found["has_more"]
 
     def test_pages_go_both_ways_and_are_newest_first(self, client: Client, rows: SimpleNamespace) -> None:
-        newest_first = [shown_id(MESSAGES, MESSAGES.create(client, rows)) for _ in range(5)][::-1]
+        newest_first = [public_id(MESSAGES, MESSAGES.create(client, rows)) for _ in range(5)][::-1]
         CHAT.create(client, rows)
         submit(rows)
         e, d, c, b, a = newest_first
@@ -194,8 +194,8 @@ class TestMessagesList:
     ) -> None:
         older, newer = ended(client, rows, MESSAGES), ended(client, rows, MESSAGES)
         assert client.delete(path(MESSAGES, newer), headers=rows.headers).status_code == 200
-        query = f"?after_id={shown_id(MESSAGES, newer)}"
-        assert self.page(client, rows, query) == ([shown_id(MESSAGES, older)], False)
+        query = f"?after_id={public_id(MESSAGES, newer)}"
+        assert self.page(client, rows, query) == ([public_id(MESSAGES, older)], False)
 
     @pytest.mark.parametrize(
         "query",
@@ -217,12 +217,12 @@ class TestMessagesList:
         assert MESSAGES.error(response)["type"] == "invalid_request_error"
 
     def test_others_batches_are_no_cursor(self, client: Client, rows: SimpleNamespace) -> None:
-        theirs = shown_id(MESSAGES, MESSAGES.create(client, make_caller(rows)))
+        theirs = public_id(MESSAGES, MESSAGES.create(client, make_caller(rows)))
         get(client, rows, f"{MESSAGES.path}?after_id={theirs}", status=400)
         get(client, rows, f"{MESSAGES.path}?after_id=batch_{theirs.removeprefix('msgbatch_')}", status=400)
 
     def test_both_directions_at_once_are_a_400(self, client: Client, rows: SimpleNamespace) -> None:
-        one = shown_id(MESSAGES, MESSAGES.create(client, rows))
+        one = public_id(MESSAGES, MESSAGES.create(client, rows))
         get(client, rows, f"{MESSAGES.path}?after_id={one}&before_id={one}", status=400)
 
     def test_a_page_takes_two_queries(
@@ -244,7 +244,7 @@ class TestChatList:
         return ids, found["has_more"]
 
     def test_pages_are_openais_and_leave_relays_out(self, client: Client, rows: SimpleNamespace) -> None:
-        newest_first = [shown_id(CHAT, CHAT.create(client, rows)) for _ in range(3)][::-1]
+        newest_first = [public_id(CHAT, CHAT.create(client, rows)) for _ in range(3)][::-1]
         MESSAGES.create(client, rows)
         submit(rows)
         c, b, a = newest_first
@@ -343,7 +343,10 @@ def test_a_batch_is_deleted_once_it_has_ended(client: Client, rows: SimpleNamesp
         "chat": {"object": "batch", "deleted": True},
     }
     message = by_name[of.name]
-    assert (deleted.status_code, json.loads(deleted.content)) == (200, {"id": shown_id(of, batch), **message})
+    assert (deleted.status_code, json.loads(deleted.content)) == (
+        200,
+        {"id": public_id(of, batch), **message},
+    )
     get(client, rows, path(of, batch), status=404)
     assert get(client, rows, of.path)["data"] == []
 
@@ -359,7 +362,7 @@ def test_a_retry_is_a_new_batch_of_the_failed_items(
     batch = ended(client, rows, of)
     answer = post(client, rows, path(of, batch, "/retry"))
     new = Batch.objects.newest_first()[0]
-    assert answer["id"] == shown_id(of, new) != shown_id(of, batch)
+    assert answer["id"] == public_id(of, new) != public_id(of, batch)
     assert get(client, rows, path(of, new)) == answer
     assert retried(new) == [("bad", len(json.dumps(of.params())))]
     assert (new.max_attempts, new.on_rate_limit) == (3, "wait")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-LONGEST_MS = 2_147_483_647
+MAX_MS = 2_147_483_647
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_an_item_of_a_worker_that_died_25_days_ago_ends_with_its_batch(
     item = item_of(batch)
     assert (item.state, item.error_code, item.attempt) == ("discarded", "worker_lost", max_attempts)
     events = UsageEvent.objects.order_by("attempt").values_list("attempt", "error_kind", "duration_ms")
-    assert list(events) == [(n, "worker_lost", LONGEST_MS) for n in range(1, max_attempts + 1)]
+    assert list(events) == [(n, "worker_lost", MAX_MS) for n in range(1, max_attempts + 1)]
 
     cancel_batch(batch)
     batch.refresh_from_db()

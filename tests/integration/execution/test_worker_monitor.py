@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture
-def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
+def heartbeat_that_fails(settings: Settings) -> Iterator[None]:
     """At every poll: with an address that the client rejects, which is not a Redis that is unavailable."""
     settings.REDIS_URL = "nonsense"
     settings.RELAY_WORKER_LOST_S = 1
@@ -32,7 +32,7 @@ def beat_that_breaks_off(settings: Settings) -> Iterator[None]:
     liveness._reset()
 
 
-def test_the_worker_row_is_renewed_while_the_beat_to_redis_breaks_off(beat_that_breaks_off: None) -> None:
+def test_the_worker_row_is_renewed_while_the_heartbeat_to_redis_fails(heartbeat_that_fails: None) -> None:
     monitor = WorkerMonitor(slots=1)
     monitor.start()
     rows = Worker.objects.filter(id=monitor.items.worker_id)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SMALLEST_WINDOW = 16
+MIN_WINDOW = 16
 
 
 @pytest.fixture
@@ -73,7 +73,7 @@ def test_a_submission_publishes_one_window_in_the_order_of_its_items(
     broker: redis.Redis, catalog: SimpleNamespace
 ) -> None:
     batch = submit_and_publish(catalog, 100)
-    expected = list(BatchItem.objects.of(batch).values_list("id", flat=True)[:SMALLEST_WINDOW])
+    expected = list(BatchItem.objects.of(batch).values_list("id", flat=True)[:MIN_WINDOW])
     assert queued_items(broker) == expected
 
 
@@ -93,7 +93,7 @@ def test_publishers_of_one_owner_at_the_same_moment_keep_to_the_window(
     broker.flushdb()
     BatchItem.objects.update(published_at=None)
     run_concurrently([functools.partial(publish_due, batch.owner_id)] * 8)
-    assert queue_length() == SMALLEST_WINDOW
+    assert queue_length() == MIN_WINDOW
 
 
 def test_every_owner_has_the_same_window_whatever_the_backlog(
@@ -103,7 +103,7 @@ def test_every_owner_has_the_same_window_whatever_the_backlog(
     small = submit_and_publish(make_caller(catalog), 10)
     owners = dict(BatchItem.objects.values_list("id", "owner_id"))
     counts = Counter(owners[item_id] for item_id in queued_items(broker))
-    assert counts == {large.owner_id: SMALLEST_WINDOW, small.owner_id: 10}
+    assert counts == {large.owner_id: MIN_WINDOW, small.owner_id: 10}
 
 
 def test_an_item_is_not_published_before_its_time(broker: redis.Redis, catalog: SimpleNamespace) -> None:
@@ -123,7 +123,7 @@ def test_an_emptied_broker_gets_every_waiting_message_again(
     before = queued_items(broker)
     broker.flushdb()
     grow_old()
-    assert publish_lost() == SMALLEST_WINDOW
+    assert publish_lost() == MIN_WINDOW
     assert queued_items(broker) == before
 
 
@@ -133,7 +133,7 @@ def test_what_the_broker_still_holds_is_not_published_again(
     submit_and_publish(catalog, 100)
     grow_old()
     assert publish_lost() == 0
-    assert queue_length() == SMALLEST_WINDOW
+    assert queue_length() == MIN_WINDOW
 
 
 def test_the_messages_that_a_lost_worker_took_along_are_the_ones_published_again(
@@ -145,7 +145,7 @@ def test_the_messages_that_a_lost_worker_took_along_are_the_ones_published_again
     grow_old()
     assert publish_lost() == 5
     assert sorted(queued_items(broker)[-5:]) == sorted(taken)
-    assert queue_length() == SMALLEST_WINDOW
+    assert queue_length() == MIN_WINDOW
 
 
 def test_a_message_that_was_only_just_published_is_not_taken_for_lost(
@@ -171,7 +171,7 @@ def test_the_places_that_a_cancelled_batch_leaves_are_filled_at_once(
     first, second = submit_and_publish(catalog, 100), submit_and_publish(catalog, 100)
     cancel_batch(first)
     drain_publisher()
-    assert BatchItem.objects.of(second).filter(published_at__isnull=False).count() == SMALLEST_WINDOW
+    assert BatchItem.objects.of(second).filter(published_at__isnull=False).count() == MIN_WINDOW
 
 
 def test_a_paused_policy_is_passed_over_and_others_are_not(

@@ -134,7 +134,7 @@ def answered(response: Any) -> dict[str, Any]:
     return answer
 
 
-def look_at_relays(batch: dict[str, Any]) -> bool:
+def check_relays(batch: dict[str, Any]) -> bool:
     """Whether it has ended. Before, two items run and nothing was used; afterwards they are completed."""
     ended = bool(batch["CompletedAt"])
     after = {"completed": 2, "discarded": 1}
@@ -144,7 +144,7 @@ def look_at_relays(batch: dict[str, Any]) -> bool:
     return ended
 
 
-def look_at_messages(batch: dict[str, Any]) -> bool:
+def check_messages(batch: dict[str, Any]) -> bool:
     ended = bool(batch["ended_at"])
     counts = batch["request_counts"]
     assert (counts["processing"], counts["succeeded"], counts["errored"]) == (
@@ -155,7 +155,7 @@ def look_at_messages(batch: dict[str, Any]) -> bool:
     return ended
 
 
-def look_at_chats(batch: dict[str, Any]) -> bool:
+def check_chats(batch: dict[str, Any]) -> bool:
     ended = bool(batch["completed_at"])
     counts = batch["request_counts"]
     assert (counts["processing"], counts["succeeded"], counts["errored"]) == (
@@ -170,7 +170,7 @@ def look_at_chats(batch: dict[str, Any]) -> bool:
     return ended
 
 
-LOOKS = {"relay": look_at_relays, "messages": look_at_messages, "chat": look_at_chats}
+CHECKS = {"relay": check_relays, "messages": check_messages, "chat": check_chats}
 LISTS = {
     "relay": ("/v1/batches?dialect=relay", "batches"),
     "messages": ("/v1/messages/batches", "data"),
@@ -178,13 +178,13 @@ LISTS = {
 }
 
 
-@pytest.mark.parametrize("dialect", LOOKS)
+@pytest.mark.parametrize("dialect", CHECKS)
 def test_a_status_while_its_last_items_are_settled(
     client: Client, rows: SimpleNamespace, dialect: str
 ) -> None:
     def ask(running: Running) -> None:
         batch = answered(client.get(running.path, headers=rows.headers))
-        LOOKS[dialect](batch)
+        CHECKS[dialect](batch)
         if dialect == "relay":
             assert Counter(item["state"] for item in batch["items"]) == batch["counts"]
 
@@ -194,14 +194,14 @@ def test_a_status_while_its_last_items_are_settled(
 def test_a_status_of_failed_items_alone(client: Client, rows: SimpleNamespace) -> None:
     def ask(running: Running) -> None:
         batch = answered(client.get(f"{running.path}?state=completed,running", headers=rows.headers))
-        look_at_relays(batch)
+        check_relays(batch)
         listed = Counter(item["state"] for item in batch["items"])
         assert listed == {state: count for state, count in batch["counts"].items() if state != "discarded"}
 
     at_each_instant(lambda: Running(rows, "relay"), ask)
 
 
-@pytest.mark.parametrize("dialect", LOOKS)
+@pytest.mark.parametrize("dialect", CHECKS)
 def test_a_list_while_all_of_its_batches_end(client: Client, rows: SimpleNamespace, dialect: str) -> None:
     path, key = LISTS[dialect]
 
@@ -212,7 +212,7 @@ def test_a_list_while_all_of_its_batches_end(client: Client, rows: SimpleNamespa
     def ask(_: Running) -> None:
         listed = answered(client.get(path, headers=rows.headers))[key]
         assert len(listed) == 2
-        assert len({LOOKS[dialect](batch) for batch in listed}) == 1, (
+        assert len({CHECKS[dialect](batch) for batch in listed}) == 1, (
             "one has ended, and the other one has not"
         )
 

@@ -13,7 +13,7 @@ from django.test import AsyncClient
 
 from batches.models import Batch
 from batches.payloads import open_store
-from relaybatch.http.body_limits import max_sent_bytes
+from relaybatch.http.body.body_limits import max_sent_bytes
 from tests.support.rows.item_outcomes import complete
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers import asgi

@@ -108,15 +108,15 @@ def test_statements_beside_the_orm_are_heard_as_well(catalog: SimpleNamespace) -
     """Long publishing would else look like a suspended database."""
     batch = submit(catalog)
     drain_publisher()
-    heard: list[str] = []
+    statements: list[str] = []
 
     def hear(execute: Callable[..., object], statement: str, *rest: object) -> object:
-        heard.append(statement)
+        statements.append(statement)
         return execute(statement, *rest)
 
     with connection.execute_wrapper(hear):
         publish_due(batch.owner_id)
-    assert len(heard) == 1
+    assert len(statements) == 1
 
 
 @contextlib.contextmanager

@@ -101,8 +101,8 @@ def test_it_is_shown_as_json_and_csv_and_to_the_admin_and_added_to_no_total(
     client: Client, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
     event = event_of(catalog, upstream, of_vendor("OpenRouter"))
-    shown = get_json(client, catalog, "/v1/usage/events")["events"]
-    assert [each["upstream_cost_nanos"] for each in shown] == [OPENROUTER_COST]
+    events = get_json(client, catalog, "/v1/usage/events")["events"]
+    assert [each["upstream_cost_nanos"] for each in events] == [OPENROUTER_COST]
     file = client.get("/v1/usage/events?format=csv", headers=catalog.headers)
     (row,) = csv.DictReader(io.StringIO(file.getvalue().decode()))
     assert row["upstream_cost_nanos"] == "950000000"

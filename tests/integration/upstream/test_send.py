@@ -263,7 +263,7 @@ def test_no_secret_and_no_body_is_in_any_repr(catalog: SimpleNamespace, upstream
     call = call_of(catalog)
     outcome = send(call)
 
-    shown = repr(call) + repr(outcome)
-    assert "upstream-secret" not in shown
-    assert "the answer" not in shown
-    assert '"hi"' not in shown
+    text = repr(call) + repr(outcome)
+    assert "upstream-secret" not in text
+    assert "the answer" not in text
+    assert '"hi"' not in text

@@ -128,32 +128,32 @@ def test_a_host_that_cannot_be_reached_is_tried_three_times_and_nothing_counts_a
 @contextlib.contextmanager
 def tls_that_fails(times: int) -> Iterator[tuple[str, list[int]]]:
     """A listener that takes connections and breaks the first handshakes: a connection that cannot be made."""
-    dials: list[int] = []
+    connections: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
             with contextlib.suppress(OSError):
-                while len(dials) < times:
+                while len(connections) < times:
                     sock, _ = listener.accept()
-                    dials.append(1)
+                    connections.append(1)
                     sock.recv(1)
                     sock.close()
 
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
-        yield f"https://127.0.0.1:{listener.getsockname()[1]}", dials
+        yield f"https://127.0.0.1:{listener.getsockname()[1]}", connections
     thread.join(10)
 
 
-def test_each_dial_is_a_new_connection_with_the_same_key(catalog: SimpleNamespace) -> None:
-    with tls_that_fails(3) as (url, dials):
+def test_each_attempt_to_connect_is_a_new_connection_with_the_same_key(catalog: SimpleNamespace) -> None:
+    with tls_that_fails(3) as (url, connections):
         point_host_at(catalog, url)
         outcome = send(call_of(catalog))
 
     assert outcome.failure is not None
     assert outcome.failure.code == "upstream_unreachable"
     assert outcome.failure.message == "upstream unreachable: the connection broke while it was being made"
-    assert len(dials) == 3
+    assert len(connections) == 3
     assert not outcome.sent
 
 

@@ -249,12 +249,12 @@ class Redis:
         self._url = settings.REDIS_URL
 
     def stop(self) -> None:
-        self._look_at(f"redis://127.0.0.1:{closed_port()}/0")
+        self._point_redis_at(f"redis://127.0.0.1:{closed_port()}/0")
 
     def start(self) -> None:
-        self._look_at(self._url)
+        self._point_redis_at(self._url)
 
-    def _look_at(self, url: str) -> None:
+    def _point_redis_at(self, url: str) -> None:
         self._settings.REDIS_URL = url
         gate_redis.client.cache_clear()
         gate_redis._script.cache_clear()

@@ -14,7 +14,7 @@ from tests.support.calls.usage_calls import (
     BATCH,
 )
 from usage.models import UsageEvent
-from usage.queries import COLUMN_BY_GROUP
+from usage.reporting.queries import COLUMN_BY_GROUP
 
 pytestmark = pytest.mark.django_db
 

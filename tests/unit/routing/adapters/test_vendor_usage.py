@@ -320,7 +320,7 @@ def test_a_cost_is_kept_where_the_tokens_are_unknown() -> None:
 
 
 @pytest.mark.parametrize(
-    ("usage", "is_told"),
+    ("usage", "is_reported"),
     [
         ("null", False),
         ("[]", False),
@@ -334,9 +334,11 @@ def test_a_cost_is_kept_where_the_tokens_are_unknown() -> None:
     ],
     ids=lambda value: str(value)[:30],
 )
-def test_a_usage_of_another_form_counts_nothing_and_is_not_taken_for_none(usage: str, is_told: bool) -> None:
+def test_a_usage_of_another_form_counts_nothing_and_is_not_taken_for_none(
+    usage: str, is_reported: bool
+) -> None:
     used = usage_of_error(f'{{"error": "no", "usage": {usage}}}'.encode(), ADAPTERS["openai"])
-    assert (used.tokens, used.upstream_cost_nanos, used.is_reported) == (None, None, is_told)
+    assert (used.tokens, used.upstream_cost_nanos, used.is_reported) == (None, None, is_reported)
 
 
 # One usage with all that a shape can say: what an adapter names is exactly what comes out of it.

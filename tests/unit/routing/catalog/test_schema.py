@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from routing.catalog.columns import ChildRows, Reference
+from routing.catalog.fields.columns import ChildRows, Reference
 from routing.catalog.schema import KINDS
 
 if TYPE_CHECKING:
-    from routing.catalog.kinds import Kind
+    from routing.catalog.fields.kinds import Kind
 
 SECTIONS = [kind.section for kind in KINDS]
 

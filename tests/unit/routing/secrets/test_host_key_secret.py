@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.catalog import validators
+from routing.catalog.fields import validators
 from routing.models import Host, HostHeader, HostKey
 from routing.secrets.encryption import SecretDecryptError, encrypt
 from routing.secrets.host_key_secret import (

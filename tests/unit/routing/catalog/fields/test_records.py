@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from routing.catalog import parsers
-from routing.catalog.fields import Field, ParseContext, parse_record
+from routing.catalog.fields import parsers
+from routing.catalog.fields.records import Field, ParseContext, parse_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

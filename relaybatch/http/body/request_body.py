@@ -1,7 +1,7 @@
 """Read a request's body from the server's stream, up to a limit on its decoded size, plain or gzip.
 
 Django's own reading keeps a second copy, knows no compression, and answers errors in HTML. The limits of all routes
-are in relaybatch.http.body_limits.
+are in relaybatch.http.body.body_limits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from relaybatch.db.connection import release_connection
-from relaybatch.http.body_limits import max_compressed_bytes
+from relaybatch.http.body.body_limits import max_compressed_bytes
 from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from relaybatch.admin.confirmed_action import Confirmation, confirmation_page
 from relaybatch.admin.filters import TextFilter
 from relaybatch.admin.model_admin import RelaybatchAdmin
 from relaybatch.admin.typed import AnyModelForm
-from routing.admin.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
-from routing.credentials.relay_keys import SHOWN_PREFIX_LENGTH, RelayKeyError, create_key
+from routing.admin.callers.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
+from routing.credentials.relay_keys import VISIBLE_PREFIX_LENGTH, RelayKeyError, create_key
 from routing.models import RelayKey
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class PrefixFilter(TextFilter):
 
     def filter_rows(self, rows: QuerySet[Any], value: str) -> QuerySet[Any]:
         """A pasted whole value is shortened to its prefix first."""
-        return rows.filter(prefix__startswith=value.rstrip("…")[:SHOWN_PREFIX_LENGTH])
+        return rows.filter(prefix__startswith=value.rstrip("…")[:VISIBLE_PREFIX_LENGTH])
 
 
 @admin.register(RelayKey)

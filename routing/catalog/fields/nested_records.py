@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from routing.adapters import ADAPTERS
-from routing.catalog import validators
-from routing.catalog.columns import Column
-from routing.catalog.fields import Field
-from routing.catalog.parsers import amount, boolean, choice, integer, record, reference, text
+from routing.catalog.fields import validators
+from routing.catalog.fields.columns import Column
+from routing.catalog.fields.parsers import amount, boolean, choice, integer, record, reference, text
+from routing.catalog.fields.records import Field
 from routing.models import RateLimitRule
 from routing.models.catalog import Meter
 

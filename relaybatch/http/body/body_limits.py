@@ -8,7 +8,7 @@
 | a request of a logged-in person for tokens | MAX_SESSION_BODY_BYTES | 413 |
 | a form of the admin, its login too | MAX_FORM_BYTES | Django's 400 |
 
-How a body is read up to its limit: relaybatch.http.request_body, and asgi_limits under an ASGI server.
+How a body is read up to its limit: relaybatch.http.body.request_body, and asgi_limits under an ASGI server.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from relaybatch.http import utf8
-from relaybatch.http.utf8 import invalid_utf8_at
+from relaybatch.http.body import utf8
+from relaybatch.http.body.utf8 import invalid_utf8_at
 
 
 @pytest.fixture(params=[1, 2, 3, 5, 1 << 20], autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from django.test import RequestFactory
 
 from relaybatch.http.errors import InvalidRequest
-from usage.queries import Cursor, EventFilter, events_query, series_query, summary_query
+from usage.reporting.queries import Cursor, EventFilter, events_query, series_query, summary_query
 
 NOW = datetime(2026, 10, 21, 9, 14, 3, 512_000, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -7,8 +7,8 @@ import json
 import pytest
 
 from batches.dialects.body_parser import parse_body, split_requests
+from relaybatch.http.body.json_scan import MAX_DEPTH, is_too_deep
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.json_scan import MAX_DEPTH, is_too_deep
 
 
 def submission(item: bytes) -> bytearray:
@@ -101,8 +101,8 @@ def test_as_many_levels_as_are_said_are_read() -> None:
 def test_depth_is_that_outside_of_strings_however_the_text_is_cut(
     monkeypatch: pytest.MonkeyPatch, step: int
 ) -> None:
-    monkeypatch.setattr("relaybatch.http.json_scan.CHUNK_BYTES", step)
-    monkeypatch.setattr("relaybatch.http.json_scan.MAX_DEPTH", 9)
+    monkeypatch.setattr("relaybatch.http.body.json_scan.CHUNK_BYTES", step)
+    monkeypatch.setattr("relaybatch.http.body.json_scan.MAX_DEPTH", 9)
     strings = [b'"[[["', rb'"\\"', rb'"\"[["', rb'"\\\"{{"', rb'"\\\\"', b'""', rb'"\u005b["', b'"a]]]]"']
     for around in range(3):
         for string in strings:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import yaml
 
-from routing.catalog import parsers
-from routing.catalog.fields import Field, ParseContext
+from routing.catalog.fields import parsers
+from routing.catalog.fields.records import Field, ParseContext
 from routing.catalog.problems import Problem
 
 if TYPE_CHECKING:
-    from routing.catalog.fields import Parser
+    from routing.catalog.fields.records import Parser
 
 SIZES = parsers.record(
     Field("size", parsers.integer(minimum=1, maximum=9), required=True),

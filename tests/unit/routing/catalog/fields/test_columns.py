@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from routing.catalog.columns import (
+from routing.catalog.fields.columns import (
     Column,
     EncryptedSecret,
     IncludedUsage,

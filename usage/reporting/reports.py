@@ -10,14 +10,14 @@ from msgspec import Meta, Struct, field
 from relaybatch.http.errors import InvalidRequest
 from relaybatch.http.timestamps import Timestamp, format_optional_time, format_time
 from routing.meters import METERS
-from usage.queries import COLUMN_BY_GROUP
-from usage.serializers import Tokens, tokens_json
+from usage.reporting.queries import COLUMN_BY_GROUP
+from usage.reporting.serializers import Tokens, tokens_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from usage.models import UsageEventQuerySet
-    from usage.queries import ReportQuery
+    from usage.reporting.queries import ReportQuery
 
 MAX_ROWS = 10_000
 

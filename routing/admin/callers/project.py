@@ -10,7 +10,7 @@ from django.contrib import admin
 
 from routing.admin.catalog_forms import CatalogForm
 from routing.admin.named_rows import NamedRowAdmin
-from routing.catalog.validators import nanos
+from routing.catalog.fields.validators import nanos
 from routing.models import Project
 from routing.money import format_amount
 

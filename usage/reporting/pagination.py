@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from usage.queries import MAX_PAGE_LIMIT, Cursor
+from usage.reporting.queries import MAX_PAGE_LIMIT, Cursor
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from usage.models import UsageEvent, UsageEventQuerySet
-    from usage.queries import EventsQuery
+    from usage.reporting.queries import EventsQuery
 
 
 def fetch_page(events: UsageEventQuerySet, *, query: EventsQuery) -> tuple[list[UsageEvent], str | None]:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from routing.catalog import validators
 from routing.catalog.document import line_of
-from routing.catalog.fields import Check, Field, ParseContext, Parser, parse_record
+from routing.catalog.fields import validators
+from routing.catalog.fields.records import Check, Field, ParseContext, Parser, parse_record
 from routing.catalog.problems import InvalidValue
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from routing.catalog import validators
 from routing.catalog.document import line_of
-from routing.catalog.fields import Field, ParseContext
-from routing.catalog.parsers import record, text
+from routing.catalog.fields import validators
+from routing.catalog.fields.parsers import record, text
+from routing.catalog.fields.records import Field, ParseContext
 from routing.catalog.problems import InvalidValue, format_name
 from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
+from relaybatch.http.body.utf8 import CHUNK_BYTES, invalid_utf8_at
 from relaybatch.http.errors import InvalidRequest
-from relaybatch.http.utf8 import CHUNK_BYTES, invalid_utf8_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

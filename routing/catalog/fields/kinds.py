@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from routing.catalog import validators
-from routing.catalog.columns import Column
-from routing.catalog.fields import Check, Field
-from routing.catalog.parsers import boolean, text
+from routing.catalog.fields import validators
+from routing.catalog.fields.columns import Column
+from routing.catalog.fields.parsers import boolean, text
+from routing.catalog.fields.records import Check, Field
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,7 +12,7 @@ from routing.catalog.document import line_of
 from routing.catalog.problems import InvalidValue, Problem, format_name
 
 if TYPE_CHECKING:
-    from routing.catalog.columns import Column
+    from routing.catalog.fields.columns import Column
 
 NULL_TAG = "tag:yaml.org,2002:null"
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.catalog import validators
+from routing.catalog.fields import validators
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import RequestFactory
 
+from relaybatch.http.body.request_body import RequestBody, read_body
 from relaybatch.http.errors import ApiError, InvalidRequest, LengthRequired, TooLarge
-from relaybatch.http.request_body import RequestBody, read_body
 
 LIMIT = 1000
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from relaybatch.http.body_limits import (
+from relaybatch.http.body.body_limits import (
     MAX_ITEM_FILTER_BYTES,
     max_body_bytes,
     max_compressed_bytes,
