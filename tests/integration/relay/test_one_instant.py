@@ -279,7 +279,7 @@ def test_the_admins_list_of_events(rows: SimpleNamespace) -> None:
 
     def ask(_: Running) -> None:
         page = admin.get("/admin/usage/usageevent/").content.decode()
-        listed = len(re.findall('class="field-at_shown"', page))
+        listed = len(re.findall('class="field-time"', page))
         assert f"\n{listed} usage event" in page
 
     at_each_instant(prepare, ask)
