@@ -70,13 +70,18 @@ def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator
 
     The database connection is released between parts, so that a slow client does not hold one.
     """
-    log_format.request_id.set(identifier)
+    # Set for one part at a time: a stream that its reader abandons would leave its id to the thread's next lines.
+    while (part := _next_part(identifier, parts)) is not None:
+        release_connection()
+        yield part
+
+
+def _next_part(identifier: str, parts: Iterator[bytes]) -> bytes | None:
+    token = log_format.request_id.set(identifier)
     try:
-        for part in parts:
-            release_connection()
-            yield part
+        return next(parts, None)
     finally:
-        log_format.request_id.set("")
+        log_format.request_id.reset(token)
 
 
 def drain_rejected_body(get_response: Handler) -> Handler:
