@@ -15,9 +15,9 @@ from batches.completion.delete import delete_batch
 from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
 from batches.dialects.body_parser import parse_body
 from batches.dialects.detection import detect_dialect
+from batches.dialects.dialect_response import JSON_CONTENT_TYPE
 from batches.dialects.http_response import to_http_response
 from batches.dialects.request_context import RequestContext
-from batches.dialects.response import JSON_CONTENT_TYPE
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.submission.accept import accept_batch

@@ -11,15 +11,15 @@ from django.db import connection
 
 from bench.figures import Figure, require
 from bench.measurements import redis_commands
+from routing.calls.call import Caller, Tokens
 from routing.credentials.recheck import Allowance, clear_cache, recheck
 from routing.gate.admission import Admission
 from routing.gate.breaker_signals import OK
-from routing.gate.plan import encode_plan
 from routing.gate.redis import client
 from routing.meters import METERS
+from routing.resolution.gate_plan import encode_plan
 from routing.resolution.host_call import HostCall
 from routing.resolution.route import RouteBinding, Rule, UsableKey
-from routing.upstream.call import Caller, Tokens
 from usage.included_usage import allowance_failure
 from usage.ledger import SHARDS, month_scope
 

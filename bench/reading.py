@@ -19,7 +19,7 @@ from obstore.store import LocalStore
 from batches.models import BatchItem
 from batches.payloads import open_store
 from batches.payloads.batch_payloads import BatchPayloads
-from batches.payloads.objects import ObjectPayloads
+from batches.payloads.object_store import ObjectPayloads
 from bench.figures import Figure, percentile, require
 from bench.measurements import Memory
 from bench.workload import clear_tables, submission

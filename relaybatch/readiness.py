@@ -27,7 +27,7 @@ from redis.exceptions import (
 from batches.payloads import PayloadStoreUnavailable, open_store
 from relaybatch.broker.redis_errors import INVALID_REPLY_ERRORS
 from relaybatch.db.connection import release_connection
-from routing.gate.redis import PREFIX
+from routing.resolution.gate_plan import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

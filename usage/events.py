@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from django.conf import settings
 
 from relaybatch.ids import uuid7
+from routing.calls.call import Tokens
+from routing.calls.failures import FailureCode
 from routing.meters import METERS
 from routing.resolution.model_names import printable_name
-from routing.upstream.call import Tokens
-from routing.upstream.failures import FailureCode
 from usage.pricing import price
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
-    from routing.upstream.call import Caller, Outcome, PriceList, Target
+    from routing.calls.call import Caller, Outcome, PriceList, Target
 
 # No call reads or writes a trillion tokens: an upstream that reports so many has not reported its usage.
 MAX_TOKENS = 10**12

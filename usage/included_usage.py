@@ -16,9 +16,9 @@ from django.db import connection
 from msgspec import Meta, Struct
 
 from relaybatch.http.timestamps import Timestamp, format_time
+from routing.calls.failures import Failure, FailureCode
 from routing.credentials.recheck import Allowance
 from routing.models import Project
-from routing.upstream.failures import Failure, FailureCode
 from usage.ledger import month_scope
 
 if TYPE_CHECKING:

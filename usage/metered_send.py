@@ -11,9 +11,9 @@ from usage.events import draft_event
 from usage.included_usage import allowance_failure
 
 if TYPE_CHECKING:
+    from routing.calls.call import Call, Outcome
+    from routing.calls.failures import Failure
     from routing.credentials.recheck import CallerSnapshot
-    from routing.upstream.call import Call, Outcome
-    from routing.upstream.failures import Failure
     from usage.events import Attempt, EventDraft
 
 

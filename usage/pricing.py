@@ -10,7 +10,7 @@ from routing.meters import WHOLE_OF_PART, WHOLES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from routing.upstream.call import PriceList, Tokens
+    from routing.calls.call import PriceList, Tokens
 
 TOKENS_PER_RATE = 1_000_000
 # The limit of the column. Only an absurd rate or count exceeds it, and must not keep the item from being settled.

@@ -12,8 +12,8 @@ from batches.dialects.bare_bodies import reject_bare_bodies
 from batches.dialects.body_parser import split_requests
 from batches.dialects.chat_batch import ChatBatchDeleted, ChatBatchList, chat_batch, created_chat_batch
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
+from batches.dialects.dialect_response import DialectResponse, json_response
 from batches.dialects.paging import DEFAULT_LIMIT, requested_page
-from batches.dialects.response import DialectResponse, json_response
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id

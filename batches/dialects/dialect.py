@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from batches.dialects.body_parser import SubmissionBody
+    from batches.dialects.dialect_response import DialectResponse
     from batches.dialects.request_context import RequestContext
-    from batches.dialects.response import DialectResponse
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.models.dialect_traits import DialectTraits

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
-    from batches.dialects.response import DialectResponse
+    from batches.dialects.dialect_response import DialectResponse
 
 _GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q\s*=\s*(?P<weight>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
 _COMPRESSION_LEVEL = 3

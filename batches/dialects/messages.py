@@ -13,9 +13,9 @@ from msgspec import Meta, Struct, json
 
 from batches.dialects.body_parser import split_requests
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
+from batches.dialects.dialect_response import DialectResponse, json_response
 from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.paging import DEFAULT_LIMIT, requested_page
-from batches.dialects.response import DialectResponse, json_response
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models import ItemState
 from batches.models.batch import ProcessingStatus

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from routing.upstream.failures import FailureCode
+from routing.calls.failures import FailureCode
 
 if TYPE_CHECKING:
     import uuid

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from batches.execution.retry_policy import settle_failure
 from relaybatch.db.clock import database_now
+from routing.calls.call import Caller, Outcome, Target
+from routing.calls.failures import Failure, FailureCode
 from routing.credentials.recheck import caller_snapshot
-from routing.upstream.call import Caller, Outcome, Target
-from routing.upstream.failures import Failure, FailureCode
 from usage.events import Attempt, EventDraft, draft_event
 
 if TYPE_CHECKING:

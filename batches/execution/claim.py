@@ -11,8 +11,8 @@ from psycopg.rows import class_row
 
 from batches.models.public_ids import public_id
 from relaybatch.db.pipeline import raw_connection
-from routing.upstream.call import Caller
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.call import Caller
+from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     import uuid

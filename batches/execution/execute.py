@@ -26,11 +26,11 @@ from batches.execution.settle_fallbacks import settle_with_fallbacks
 from batches.publishing.policy_pauses import end_breaker_pause, limit_concurrency, pause_policy
 from batches.states import ItemState
 from relaybatch.db.outage import retry_during_outage
+from routing.calls.call import Call
+from routing.calls.failures import CallFailed, Failure, FailureCode
+from routing.calls.waiting_reason import WaitingReason
 from routing.credentials.recheck import recheck
 from routing.failpoints import failpoint
-from routing.upstream.call import Call
-from routing.upstream.failures import CallFailed, Failure, FailureCode
-from routing.upstream.waiting_reason import WaitingReason
 from usage.metered_send import Metered, metered_send
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from routing.calls.failures import FailureCode
 from routing.transport.abort_handle import AbortHandle
-from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     import uuid

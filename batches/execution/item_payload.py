@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError, open_store
 from relaybatch.db.outage import retry_during_outage
-from routing.upstream.failures import CallFailed, Failure, FailureCode
+from routing.calls.failures import CallFailed, Failure, FailureCode
 
 if TYPE_CHECKING:
     from batches.execution.claim import Claim

@@ -22,12 +22,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from batches.states import ItemState, RateLimitMode
-from routing.upstream.failures import Failure, FailureCode
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.failures import Failure, FailureCode
+from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     from batches.execution.claim import Claim
-    from routing.upstream.call import Outcome, Postponement
+    from routing.calls.call import Outcome, Postponement
     from usage.events import EventDraft
 
 FIRST_BACKOFF_SECONDS = 1.0

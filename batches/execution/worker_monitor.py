@@ -16,9 +16,9 @@ from batches.execution.orphans import settle_orphans
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, stop_retrying
 from relaybatch.ids import uuid7
+from routing.calls.failures import FailureCode
 from routing.gate.liveness import liveness
 from routing.transport.idle_connections import IDLE_CONNECTIONS
-from routing.upstream.failures import FailureCode
 
 logger = logging.getLogger(__name__)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from batches.dialects.chat import MAX_LIST_LIMIT
 from batches.dialects.chat_batch import ChatBatch, ChatBatchDeleted, ChatBatchList
+from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE
 from batches.dialects.paging import DEFAULT_LIMIT
 from batches.dialects.relay.results import FORMATS, INCLUDABLE_FIELDS, MAX_LIMIT
 from batches.dialects.relay.wire_types import (
@@ -14,7 +15,6 @@ from batches.dialects.relay.wire_types import (
     RelayResult,
     RelayResults,
 )
-from batches.dialects.response import JSON_LINES_CONTENT_TYPE
 from batches.dialects.results.result_lines import ResultLine
 from batches.models import ITEM_STATES
 from batches.openapi import examples, submissions

@@ -5,10 +5,10 @@ https://docs.claude.com/en/api/creating-message-batches
 
 from __future__ import annotations
 
+from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE
 from batches.dialects.forwarded_headers import FORWARDED_HEADERS
 from batches.dialects.messages import MAX_LIST_LIMIT, MessageBatch, MessageBatchDeleted, MessageBatchList
 from batches.dialects.paging import DEFAULT_LIMIT
-from batches.dialects.response import JSON_LINES_CONTENT_TYPE
 from batches.dialects.results.result_lines import ResultLine
 from batches.openapi import examples, submissions
 from relaybatch.http.openapi import Content, Operation, Response, header, json_response, query

@@ -14,7 +14,7 @@ from batches.models import PayloadStoreMark
 from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
-from batches.payloads.objects import ObjectPayloads
+from batches.payloads.object_store import ObjectPayloads
 from relaybatch.conf.url_settings import folder_from_url
 
 if TYPE_CHECKING:

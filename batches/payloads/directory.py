@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from obstore.store import LocalStore
 
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
-from batches.payloads.objects import ObjectPayloads
+from batches.payloads.object_store import ObjectPayloads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,7 +13,7 @@ from django.db import connection
 
 from batches.models import PolicyPause
 from batches.models.item import DUE_SQL, IN_FLIGHT_SQL
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     import uuid

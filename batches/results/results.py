@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from batches.models import BatchItem, ItemState
 from batches.payloads import PayloadStoreUnavailable, open_store
-from routing.upstream.failures import FailureCode
+from routing.calls.failures import FailureCode
 from usage.totals import item_totals
 
 if TYPE_CHECKING:

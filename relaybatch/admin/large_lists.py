@@ -9,7 +9,7 @@ from django.contrib.admin.views.main import ERROR_FLAG, ORDER_VAR, PAGE_VAR, Cha
 from django.db import connection
 
 from relaybatch.admin.model_admin import ReadOnlyAdmin
-from relaybatch.admin.typed import AnyPaginator
+from relaybatch.admin.typed_admin import AnyPaginator
 from relaybatch.db.snapshot import one_snapshot
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from django.contrib.admin import ShowFacets
 from django.utils.text import capfirst
 
 from relaybatch.admin.autocomplete import AutocompleteMixin
-from relaybatch.admin.typed import AnyModelAdmin
+from relaybatch.admin.typed_admin import AnyModelAdmin
 
 if TYPE_CHECKING:
     from django.http import HttpRequest, HttpResponse

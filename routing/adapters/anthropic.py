@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.adapters.shape import (
+from routing.adapters.adapter import (
     MAX_COUNT,
     Adapter,
     as_count,
@@ -14,7 +14,7 @@ from routing.adapters.shape import (
     join_full_path,
     rename_model,
 )
-from routing.upstream.call import Tokens
+from routing.calls.call import Tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

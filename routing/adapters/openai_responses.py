@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from routing.adapters.inclusive import METERS, InclusiveCounts, inclusive_tokens
-from routing.adapters.shape import Adapter, as_count, as_mapping, join_path, no_headers, rename_model
+from routing.adapters.adapter import Adapter, as_count, as_mapping, join_path, no_headers, rename_model
+from routing.adapters.cache_inclusive_usage import METERS, InclusiveCounts, inclusive_tokens
 
 if TYPE_CHECKING:
-    from routing.upstream.call import Tokens
+    from routing.calls.call import Tokens
 
 
 def usage(reported: Any) -> Tokens | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import yaml
 
-from relaybatch.admin.typed import AnyInlineFormSet, AnyModelForm
+from relaybatch.admin.typed_admin import AnyInlineFormSet, AnyModelForm
 from routing.catalog.fields.records import ParseContext
 from routing.catalog.parse import parse_rows
 from routing.catalog.references import find_problems

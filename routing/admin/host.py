@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
-from relaybatch.admin.typed import AnyModelForm
+from relaybatch.admin.typed_admin import AnyModelForm
 from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
 from routing.admin.secret_fields import (
@@ -19,9 +19,9 @@ from routing.admin.secret_fields import (
     store_secret,
 )
 from routing.catalog.fields.validators import base_url
+from routing.hosts.headers import AUTH_SCHEMES, is_credential_header
 from routing.models import Host, HostHeader
 from routing.secrets.encryption import SecretError
-from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

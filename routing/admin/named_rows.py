@@ -8,13 +8,13 @@ from django.contrib import messages
 
 from relaybatch.admin.autocomplete import AutocompleteMixin
 from relaybatch.admin.model_admin import RelaybatchAdmin
-from relaybatch.admin.typed import AnyTabularInline
+from relaybatch.admin.typed_admin import AnyTabularInline
 
 if TYPE_CHECKING:
     from django.forms import ModelForm
     from django.http import HttpRequest
 
-    from relaybatch.admin.typed import AnyInlineFormSet
+    from relaybatch.admin.typed_admin import AnyInlineFormSet
 
 
 class NamedRowAdmin(RelaybatchAdmin):

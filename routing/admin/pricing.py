@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib import admin
 from django.db.models import F
 
-from relaybatch.admin.typed import AnyModelForm
+from relaybatch.admin.typed_admin import AnyModelForm
 from routing.admin.catalog_forms import CatalogForm, CatalogFormSet
 from routing.admin.named_rows import RowsInline
 from routing.admin.price_gaps import PriceGapAdmin

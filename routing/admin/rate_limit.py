@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django import forms
 from django.contrib import admin
 
-from relaybatch.admin.typed import AnyModelForm
+from relaybatch.admin.typed_admin import AnyModelForm
 from routing.admin.catalog_forms import CatalogForm, CatalogFormSet, find_row_problems
 from routing.admin.named_rows import NamedRowAdmin, RowsInline
 from routing.catalog.fields.nested_records import RULE_METERS

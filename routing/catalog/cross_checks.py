@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from routing.catalog.problems import Problem, format_name
+from routing.hosts.headers import NO_AUTH, auth_header_names
+from routing.hosts.url import check_upstream_name
 from routing.models import Binding, Host, HostKey
-from routing.upstream.headers import NO_AUTH, auth_header_names
-from routing.upstream.url import check_upstream_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 from django.db import connection
 from django.utils import timezone
 
+from routing.calls.failures import CallFailed, Failure, FailureCode
 from routing.credentials.validity import KeyState, TokenState
 from routing.ttl_cache import TtlCache
-from routing.upstream.failures import CallFailed, Failure, FailureCode
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime, timedelta
 
-    from routing.upstream.call import Caller
+    from routing.calls.call import Caller
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,9 @@ from routing.gate.redis import RedisUnavailable
 from routing.gate.script_results import run_checked_script
 
 if TYPE_CHECKING:
+    from routing.calls.call import HostKeyRejection, Tokens
     from routing.gate.breaker_signals import BreakerSignal
     from routing.resolution.route import RouteBinding, Rule, UsableKey
-    from routing.upstream.call import HostKeyRejection, Tokens
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class Admission:
         self._any_sent = self._any_sent or self.sent
         self._key = None
         try:
-            result = run_checked_script("move", plan=binding.plan, call=call, keys=len(binding.keys))
+            result = run_checked_script("next_key", plan=binding.plan, call=call, keys=len(binding.keys))
         except RedisUnavailable as error:
             logger.warning("redis unavailable, no failover", extra={"reason": str(error)})
             self._defer_release_all(binding)
@@ -183,7 +183,7 @@ class Admission:
     def _finish(self, binding: RouteBinding, **arguments: Any) -> None:
         call = self._script_call(**arguments)
         try:
-            result = run_checked_script("finish", plan=binding.plan, call=call, keys=len(binding.keys))
+            result = run_checked_script("release", plan=binding.plan, call=call, keys=len(binding.keys))
         except RedisUnavailable as error:
             logger.warning("redis unavailable, release deferred", extra={"reason": str(error)})
             liveness.defer_release(plan=binding.plan, call=_repeatable_release(call))

@@ -10,8 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
-from routing.gate.plan import breaker_id
-from routing.gate.redis import PREFIX, client, redis_unavailable
+from routing.gate.redis import client, redis_unavailable
+from routing.resolution.gate_plan import PREFIX, breaker_id
 from routing.secrets.encryption import SecretError
 from routing.secrets.host_key_secret import host_key_secret
 

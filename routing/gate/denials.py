@@ -14,9 +14,9 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Any
 
-from routing.upstream.call import HostKeyRejection, Postponement
-from routing.upstream.failures import CallFailed, Failure, FailureCode
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.call import HostKeyRejection, Postponement
+from routing.calls.failures import CallFailed, Failure, FailureCode
+from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def parse_denial(result: Sequence[Any]) -> AdmissionDenied:
 
 
 def parse_host_key_rejection(result: Sequence[Any]) -> HostKeyRejection:
-    """Parse what `move` or `finish` returned for a call whose host keys the upstream rejected."""
+    """Parse what `next_key` or `release` returned for a call whose host keys the upstream rejected."""
     return HostKeyRejection(seconds=int(result[1]) / 1000, has_other_keys=bool(result[2]))
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
-from routing.gate.redis import PREFIX, RedisUnavailable, ScriptError, client, run_script
+from routing.gate.redis import RedisUnavailable, ScriptError, client, run_script
+from routing.resolution.gate_plan import PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -71,7 +72,7 @@ class Liveness:
         while self._deferred and time.monotonic() < stop_at:
             plan, call = self._deferred.popleft()
             try:
-                run_script("finish", plan=plan, call=call, redis=redis)
+                run_script("release", plan=plan, call=call, redis=redis)
             except ScriptError as error:
                 # It would fail again, and block all others. What it would have released expires by itself.
                 logger.warning("deferred release dropped", extra={"reason": str(error)})

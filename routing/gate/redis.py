@@ -22,7 +22,6 @@ from redis.retry import Retry
 
 from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
-PREFIX = "rb:gate:"
 CONNECT_TIMEOUT_SECONDS = 1.0
 RESPONSE_TIMEOUT_SECONDS = 2.0
 

@@ -44,7 +44,7 @@ class Provider(NamedModel):
 
 
 class Host(NamedModel):
-    """An upstream. `base_url`: as `routing.upstream.url` accepts it. `query`: parameters added to each URL.
+    """An upstream. `base_url`: as `routing.hosts.url` accepts it. `query`: parameters added to each URL.
 
     `auth`: one of AUTH_SCHEMES, the name of another header, or empty for the adapter's own.
     `stream_usage`: whether live streams may be sent `stream_options`, which some servers reject.

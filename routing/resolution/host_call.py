@@ -6,20 +6,20 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from routing.adapters import ADAPTERS
-from routing.secrets.encryption import SecretError
-from routing.secrets.host_key_secret import host_header_value
-from routing.upstream.headers import (
+from routing.hosts.headers import (
     AUTH_SCHEMES,
     auth_header_names,
     validate_auth_header,
     validate_header_name,
     validate_header_value,
 )
-from routing.upstream.url import call_url
+from routing.hosts.url import call_url
+from routing.secrets.encryption import SecretError
+from routing.secrets.host_key_secret import host_header_value
 
 if TYPE_CHECKING:
+    from routing.hosts.headers import Headers
     from routing.models import Binding, HostHeader
-    from routing.upstream.headers import Headers
 
 
 class UncallableBinding(Exception):  # noqa: N818

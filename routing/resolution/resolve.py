@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Q
 
+from routing.calls.failures import Failure, FailureCode
 from routing.models import Alias, Binding, Host, Model, Policy
 from routing.resolution.model_names import is_granted, parse_model_name, printable_name, wildcard_prefixes
 from routing.resolution.route import Route
 from routing.resolution.usable_bindings import usable_bindings
 from routing.ttl_cache import TtlCache
-from routing.upstream.failures import Failure, FailureCode
 
 if TYPE_CHECKING:
     import uuid

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from routing.calls.call import PriceList
     from routing.resolution.host_call import HostCall
-    from routing.upstream.call import PriceList
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,14 +7,14 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from routing.gate.plan import encode_plan
+from routing.calls.call import PriceList, PriceRate
 from routing.models import PolicyHostKey, Rate, RateLimitRule
+from routing.resolution.gate_plan import encode_plan
 from routing.resolution.host_call import HostCall, UncallableBinding, build_host_call
 from routing.resolution.route import RouteBinding, Rule, UsableKey
 from routing.resolution.unusable_log import log_unusable, mark_usable
 from routing.secrets.encryption import SecretError
 from routing.secrets.host_key_secret import host_key_secret
-from routing.upstream.call import PriceList, PriceRate
 
 if TYPE_CHECKING:
     import uuid

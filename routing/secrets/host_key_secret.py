@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from routing.hosts.headers import NO_AUTH
 from routing.secrets.encryption import SecretDecryptError, SecretError, decrypt
 from routing.secrets.reserved_env_vars import is_reserved
 from routing.secrets.secret_files import SecretFileError, read_secret_file
-from routing.upstream.headers import NO_AUTH
 
 if TYPE_CHECKING:
     from routing.models import HostHeader, HostKey

@@ -14,12 +14,10 @@ import logging
 import ssl
 import threading
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import socket
-
-    from routing.transport.connection import UpstreamConnection
 
 logger = logging.getLogger(__name__)
 
@@ -45,9 +43,18 @@ class Destination(NamedTuple):
     proxy: str
 
 
+class PooledConnection(Protocol):
+    """What may be kept idle: an UpstreamConnection."""
+
+    destination: Destination
+    sock: socket.socket | None
+
+    def close(self) -> None: ...
+
+
 class _Idle(NamedTuple):
     owner: str
-    connection: UpstreamConnection
+    connection: PooledConnection
     since: float
 
     @property
@@ -63,7 +70,7 @@ class IdleConnections:
         self._idle: list[_Idle] = []
         self._out_of_step: set[Destination] = set()
 
-    def take(self, *, owner: str, destination: Destination) -> UpstreamConnection | None:
+    def take(self, *, owner: str, destination: Destination) -> PooledConnection | None:
         """Remove and return a connection that may be reused; None when there is none."""
         while (found := self._pop(owner=owner, destination=destination)) is not None:
             if self.is_silent(found.connection):
@@ -71,14 +78,14 @@ class IdleConnections:
             found.connection.close()
         return None
 
-    def is_silent(self, connection: UpstreamConnection) -> bool:
+    def is_silent(self, connection: PooledConnection) -> bool:
         """Whether the connection is open and has nothing to read. Unread bytes make its upstream distrusted."""
         unread = _read_unrequested(connection.sock)
         if unread:
             self.distrust(connection.destination)
         return unread is None
 
-    def keep(self, connection: UpstreamConnection, *, owner: str) -> None:
+    def keep(self, connection: PooledConnection, *, owner: str) -> None:
         """Take over the connection; close it when it may not be reused."""
         with self._lock:
             kept = _Idle(owner, connection, time.monotonic())

@@ -8,9 +8,9 @@ import re
 import msgspec
 from msgspec import Raw
 
+from routing.calls.failures import CallFailed, Failure, FailureCode
+from routing.calls.json_members import has_one_model
 from routing.resolution.model_names import MAX_NAME_CHARACTERS
-from routing.upstream.failures import CallFailed, Failure, FailureCode
-from routing.upstream.json_members import has_one_model
 
 _NULL = Raw(b"null")
 # The longest form of one character in JSON: two escapes, for one beyond U+FFFF.

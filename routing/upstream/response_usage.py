@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from relaybatch.http.body.utf8 import invalid_utf8_at
-from routing.upstream.call import NO_REPORTED_USAGE, ReportedUsage
+from routing.calls.call import NO_REPORTED_USAGE, ReportedUsage
 from routing.upstream.reported_cost import upstream_cost_nanos
 
 if TYPE_CHECKING:

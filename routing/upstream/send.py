@@ -15,28 +15,28 @@ from django.conf import settings
 
 from relaybatch.db.connection import release_connection
 from routing.adapters import ADAPTERS, Adapter
+from routing.calls.call import NO_REPORTED_USAGE, Outcome, Target
+from routing.calls.failures import CallFailed, Failure, FailureCode
 from routing.failpoints import failpoint
 from routing.gate.admission import Admission
 from routing.gate.breaker_signals import breaker_signal
 from routing.gate.denials import AdmissionDenied
+from routing.hosts.headers import FIXED_HEADERS, build_headers
 from routing.resolution.model_names import printable_name
 from routing.resolution.resolve import resolve_model
 from routing.secrets.redact import redact_secrets
 from routing.transport.connection_attempt import ConnectionAttempt, Interrupted
 from routing.transport.http_request import NotConnected, UpstreamRequest, post
 from routing.transport.response_body import MAX_ERROR_BYTES
-from routing.upstream.call import NO_REPORTED_USAGE, Outcome, Target
-from routing.upstream.failures import CallFailed, Failure, FailureCode
-from routing.upstream.headers import FIXED_HEADERS, build_headers
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_error, usage_of_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from routing.calls.call import Call, HostKeyRejection, Postponement
     from routing.resolution.route import Route, RouteBinding, UsableKey
     from routing.transport.response_body import UpstreamResponse
-    from routing.upstream.call import Call, HostKeyRejection, Postponement
 
 MAX_REQUESTS = 3
 REDIAL_PAUSES_SECONDS = (0.1, 0.2)

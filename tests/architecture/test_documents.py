@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
+from routing.calls.failures import FailureCode
 from routing.credentials.credential import DENIAL_MESSAGES
-from routing.upstream.failures import FailureCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -48,7 +48,8 @@ def test_each_room_of_the_apps_is_bound_by_the_contract_of_frameworks_or_is_an_i
         ("batches/execution/claim.py", "import batches.views", "batches"),
         ("batches/dialects/chat.py", "import batches.execution.claim", "dialects"),
         ("batches/submission/accept.py", "import rest_framework", "frameworks"),
-        ("routing/adapters/shape.py", "import django", "pure"),
+        ("routing/adapters/adapter.py", "import django", "pure"),
+        ("routing/calls/call.py", "from routing.upstream import send", "acyclic"),
     ],
 )
 def test_a_planted_import_is_refused(tmp_path: Path, file: str, line: str, broken: str) -> None:

@@ -10,10 +10,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from relaybatch.http.query_params import QueryParams, invalid_param
+from usage.models import EventFilter
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from django.http import HttpRequest
 
 # Parameter -> column. `batch_id` is the id in the batch's own dialect.
@@ -45,17 +44,6 @@ INTERVALS = {
     "1h": (timedelta(hours=1), DEFAULT_REPORT_WINDOW),
     "1d": (timedelta(days=1), DEFAULT_REPORT_WINDOW),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EventFilter:
-    """`columns`: the allowed values of each column. `start` is inclusive, `end` exclusive; None = unbounded."""
-
-    columns: Mapping[str, tuple[str, ...]]
-    statuses: tuple[int, ...] = ()
-    status_classes: tuple[int, ...] = ()
-    start: datetime | None = None
-    end: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

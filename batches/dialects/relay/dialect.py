@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from batches.dialects.dialect_response import DialectResponse, json_response
 from batches.dialects.paging import DEFAULT_LIMIT, older_page
 from batches.dialects.relay.results import ResultsQuery, render_relay_results
 from batches.dialects.relay.status import relay_batch, render_relay_created, render_relay_status
 from batches.dialects.relay.submission import parse_relay_submission
 from batches.dialects.relay.wire_types import RelayBatchList, RelayCancelled
-from batches.dialects.response import DialectResponse, json_response
 from batches.models.dialect_traits import DialectTraits
 from batches.results.status import batch_statuses
 from relaybatch.http.query_params import invalid_param

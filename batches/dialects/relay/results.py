@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from batches.dialects.dialect_response import JSON_CONTENT_TYPE, JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.relay.wire_types import RelayResult, RelayUsage
-from batches.dialects.response import JSON_CONTENT_TYPE, JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.json_lines import coalesce_chunks, split_chunks, to_single_line
 from batches.models import ITEM_STATES, ItemState
 from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, ResultFilter, iter_results

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import json, structs
 
+from batches.dialects.dialect_response import DialectResponse, json_response
 from batches.dialects.relay.results import relay_usage
 from batches.dialects.relay.wire_types import RelayAccepted, RelayBatch
-from batches.dialects.response import DialectResponse, json_response
 from batches.models import ITEM_STATES, BatchItem
 from batches.models.public_ids import public_id
 from batches.results.status import batch_statuses

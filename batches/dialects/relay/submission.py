@@ -15,7 +15,7 @@ from batches.submission.submission import Submission
 from relaybatch.http.body.json_scan import is_too_deep, too_deep
 from relaybatch.http.errors import InvalidRequest
 from routing.adapters import ADAPTERS
-from routing.upstream.json_members import has_one_model
+from routing.calls.json_members import has_one_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

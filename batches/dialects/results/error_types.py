@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from batches.dialects.results.upstream_message import parse_upstream_error
 from batches.results.results import UNREADABLE_ERROR
-from routing.upstream.failures import FailureCode
+from routing.calls.failures import FailureCode
 
 if TYPE_CHECKING:
     from batches.results.results import Result

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from batches.completion.require_ended import require_ended
-from batches.dialects.response import JSON_LINES_CONTENT_TYPE, DialectResponse
+from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.results.error_types import item_error
 from batches.dialects.results.json_lines import coalesce_chunks, to_single_line
 from batches.models import ItemState

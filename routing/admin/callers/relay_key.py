@@ -15,7 +15,7 @@ from django.utils import timezone
 from relaybatch.admin.confirmed_action import Confirmation, confirmation_page
 from relaybatch.admin.filters import TextFilter
 from relaybatch.admin.model_admin import RelaybatchAdmin
-from relaybatch.admin.typed import AnyModelForm
+from relaybatch.admin.typed_admin import AnyModelForm
 from routing.admin.callers.key_actions import KEY_ACTIONS, KeyAction, KeyActionForm
 from routing.credentials.relay_keys import VISIBLE_PREFIX_LENGTH, RelayKeyError, create_key
 from routing.models import RelayKey

@@ -11,7 +11,7 @@ from routing.catalog.fields import validators
 from routing.catalog.fields.parsers import record, text
 from routing.catalog.fields.records import Field, ParseContext
 from routing.catalog.problems import InvalidValue, format_name
-from routing.upstream.headers import AUTH_SCHEMES, is_credential_header
+from routing.hosts.headers import AUTH_SCHEMES, is_credential_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from routing.hosts.headers import validate_auth_header, validate_header_name, validate_header_value
+from routing.hosts.url import validate_base_url
 from routing.secrets.reserved_env_vars import is_reserved
 from routing.secrets.secret_files import validate_path
-from routing.upstream.headers import validate_auth_header, validate_header_name, validate_header_value
-from routing.upstream.url import validate_base_url
 
 MAX_NANOS = 2**63 - 1
 _DECIMAL = re.compile(r"(0|[1-9][0-9]{0,11})(\.[0-9]{1,40})?")

@@ -9,12 +9,12 @@ import pytest
 from django.utils import timezone
 
 from relaybatch.http.errors import Unauthenticated
+from routing.calls.call import Caller
+from routing.calls.failures import CallFailed, Failure
 from routing.credentials.credential import authenticate
 from routing.credentials.recheck import CallerSnapshot, caller_snapshot, clear_cache, recheck
 from routing.credentials.relay_keys import disable_key, hash_value, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
-from routing.upstream.call import Caller
-from routing.upstream.failures import CallFailed, Failure
 from tests.support.rows.catalog import make_catalog
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from django.utils import timezone
 
 from batches.models import Batch
 from relaybatch.http.errors import Unauthenticated
+from routing.calls.call import Caller
+from routing.calls.failures import CallFailed
 from routing.credentials.credential import authenticate
 from routing.credentials.recheck import CallerSnapshot, clear_cache, recheck
 from routing.credentials.tokens import mint_token, revoke_all_tokens, revoke_token
 from routing.models import InferenceToken, Policy, Project, Team, User
-from routing.upstream.call import Caller
-from routing.upstream.failures import CallFailed
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import submit
 from tests.support.rows.tokens import make_token_caller, with_token

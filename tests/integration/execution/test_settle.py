@@ -18,9 +18,9 @@ from batches.execution.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7
-from routing.upstream.call import Outcome, Target, Tokens
-from routing.upstream.failures import Failure, FailureCode
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.call import Outcome, Target, Tokens
+from routing.calls.failures import Failure, FailureCode
+from routing.calls.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.run.races import run_concurrently

@@ -6,7 +6,8 @@ import pytest
 
 from routing.gate.breaker_signals import NONE, OK, BreakerSignal
 from routing.gate.denials import AdmissionDenied
-from routing.gate.redis import PREFIX, client
+from routing.gate.redis import client
+from routing.resolution.gate_plan import PREFIX
 from tests.support.calls.admissions import (
     CONNECTION_LOST,
     ERROR,

@@ -7,11 +7,12 @@ import functools
 import pytest
 from django.conf import settings
 
+from routing.calls.call import Tokens
 from routing.gate.breaker_signals import OK
 from routing.gate.denials import AdmissionDenied
 from routing.gate.liveness import Liveness, liveness
-from routing.gate.redis import PREFIX, client
-from routing.upstream.call import Tokens
+from routing.gate.redis import client
+from routing.resolution.gate_plan import PREFIX
 from tests.support.calls.admissions import ERROR, START_MS, Gate, rule
 from tests.support.rows.gate_state import gate_keys
 from tests.support.run.races import run_concurrently

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.calls.call import HostKeyRejection
 from routing.gate.breaker_signals import NONE, OK
-from routing.upstream.call import HostKeyRejection
 from tests.support.calls.admissions import (
     CONNECTION_LOST,
     ERROR,

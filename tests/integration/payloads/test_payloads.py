@@ -24,7 +24,7 @@ from batches.payloads import (
     open_store,
 )
 from batches.payloads.database import CHUNK_BYTES, DatabasePayloads
-from batches.payloads.objects import ObjectPayloads
+from batches.payloads.object_store import ObjectPayloads
 from tests.support.servers.deployment import DEADLINE_SECONDS
 
 if TYPE_CHECKING:

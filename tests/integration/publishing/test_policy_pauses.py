@@ -15,7 +15,7 @@ from batches.publishing.broker import queue_length
 from batches.publishing.owner_window import MIN_WINDOW_ITEMS
 from batches.publishing.policy_pauses import end_breaker_pause, limit_concurrency, pause_policy
 from batches.publishing.publish import drain_publisher, publish_all_due, publish_due
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
 

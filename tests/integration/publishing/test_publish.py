@@ -22,8 +22,8 @@ from batches.publishing.lost_messages import publish_lost
 from batches.publishing.policy_pauses import pause_policy
 from batches.publishing.publish import drain_publisher, publish_all_due, publish_due
 from relaybatch.ids import uuid7
+from routing.calls.waiting_reason import WaitingReason
 from routing.models import Policy, ServiceAccount
-from routing.upstream.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.run.races import run_concurrently

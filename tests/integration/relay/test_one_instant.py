@@ -25,8 +25,8 @@ from batches.execution.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.models.public_ids import public_id
 from relaybatch.ids import uuid7
-from routing.upstream.call import Outcome, Target, Tokens
-from routing.upstream.failures import Failure, FailureCode
+from routing.calls.call import Outcome, Target, Tokens
+from routing.calls.failures import Failure, FailureCode
 from tests.support.rows.admin_rows import owner_client
 from tests.support.rows.submissions import chat_body, submit
 from usage.events import EventDraft, draft_event

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.calls.call import PriceList, PriceRate
+from routing.calls.failures import CallFailed
 from routing.models import (
     Alias,
     Binding,
@@ -21,8 +23,6 @@ from routing.models import (
 )
 from routing.resolution.resolve import clear_cache, resolve_model
 from routing.secrets.encryption import encrypt
-from routing.upstream.call import PriceList, PriceRate
-from routing.upstream.failures import CallFailed
 
 if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import SimpleNamespace
 
-    from routing.upstream.call import Outcome
+    from routing.calls.call import Outcome
 
 pytestmark = pytest.mark.django_db
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.calls.call import PriceList, PriceRate, Tokens
 from routing.models import Binding, Host, HostKey, PolicyHostKey
 from routing.secrets.encryption import encrypt
 from routing.transport import idle_connections
-from routing.upstream.call import PriceList, PriceRate, Tokens
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import BODIES, call_of
 from tests.support.rows.catalog import make_catalog

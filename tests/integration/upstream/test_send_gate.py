@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pytest_django import Settings
 
     from batches.models import Batch
-    from routing.upstream.call import Outcome
+    from routing.calls.call import Outcome
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)

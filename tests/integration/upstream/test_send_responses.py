@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.upstream.call import Tokens
+from routing.calls.call import Tokens
 from routing.upstream.send import send
 from tests.support.calls.upstream_calls import call_of
 from tests.support.rows.catalog import make_catalog
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pytest_django import Settings
 
-    from routing.upstream.call import Outcome
-    from routing.upstream.failures import Failure
+    from routing.calls.call import Outcome
+    from routing.calls.failures import Failure
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db

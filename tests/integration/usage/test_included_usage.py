@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from batches.execution.claim import Claim
     from batches.models import Batch
-    from routing.upstream.call import Outcome
+    from routing.calls.call import Outcome
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection, transaction
 
-from routing.upstream.call import Outcome, PriceList, Target, Tokens
-from routing.upstream.failures import Failure, FailureCode
+from routing.calls.call import Outcome, PriceList, Target, Tokens
+from routing.calls.failures import Failure, FailureCode
 from tests.support.rows.usage_rows import ANSWERED, TARGET, draft, refused, unreadable
 from usage.ledger import SHARDS, event_ctes, parameters, record, record_many
 from usage.models import UsageEvent, UsageTotal

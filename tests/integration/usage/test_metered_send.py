@@ -21,7 +21,7 @@ from usage.models import UsageEvent
 if TYPE_CHECKING:
     from types import SimpleNamespace
 
-    from routing.upstream.call import Call
+    from routing.calls.call import Call
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from routing.gate.admission import Admission
 from routing.gate.breaker_signals import NONE, OK, BreakerSignal
 from routing.gate.denials import AdmissionDenied
-from routing.gate.plan import encode_plan
+from routing.resolution.gate_plan import encode_plan
 from routing.resolution.host_call import HostCall
 from routing.resolution.route import RouteBinding, Rule, UsableKey
 
 if TYPE_CHECKING:
-    from routing.upstream.call import Tokens
+    from routing.calls.call import Tokens
 
 START_MS = 1_800_000_000_000
 """A multiple of every window in the tests."""

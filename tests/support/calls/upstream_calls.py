@@ -7,8 +7,8 @@ import time
 import uuid
 from typing import TYPE_CHECKING
 
+from routing.calls.call import Call, Caller
 from routing.transport.abort_handle import AbortHandle
-from routing.upstream.call import Call, Caller
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

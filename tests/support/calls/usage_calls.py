@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from django.test import Client
 
+from routing.calls.call import Outcome, Target
+from routing.calls.failures import Failure, FailureCode
 from routing.credentials.relay_keys import hash_value
-from routing.upstream.call import Outcome, Target
-from routing.upstream.failures import Failure, FailureCode
 from tests.support.rows.catalog import make_catalog
 from usage.models import UsageEvent
 

@@ -13,10 +13,10 @@ from batches.dialects.results.json_lines import coalesce_chunks
 from batches.dialects.results.result_lines import render_result_line
 from batches.results import results
 from routing.adapters import ADAPTERS
+from routing.calls.failures import CallFailed
 from routing.transport.abort_handle import AbortHandle
 from routing.transport.connection_attempt import ConnectionAttempt
 from routing.transport.http_request import UpstreamRequest, post
-from routing.upstream.failures import CallFailed
 from routing.upstream.request_model import requested_model
 from routing.upstream.response_usage import UnusableResponse, usage_of_response
 from tests.support.hostile.hostile_json import EMOJI, SIZE, Row, deep, list_of, members, string, two_models

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from routing.gate.redis import PREFIX, client
+from routing.gate.redis import client
+from routing.resolution.gate_plan import PREFIX
 
 
 def clear_gate() -> None:

@@ -6,8 +6,8 @@ import uuid
 from dataclasses import replace
 from typing import Any
 
-from routing.upstream.call import Caller, Outcome, PriceList, PriceRate, Target, Tokens
-from routing.upstream.failures import Failure, FailureCode
+from routing.calls.call import Caller, Outcome, PriceList, PriceRate, Target, Tokens
+from routing.calls.failures import Failure, FailureCode
 from usage.events import Attempt, EventDraft, draft_event
 
 USD_LIST = PriceList(

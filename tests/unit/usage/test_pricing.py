@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from routing.upstream.call import PriceList, PriceRate, Tokens
+from routing.calls.call import PriceList, PriceRate, Tokens
 from usage.pricing import UNPRICED, Price, price
 
 USD = 10**9  # nano-units

@@ -9,8 +9,8 @@ import pytest
 from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
+from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE, DialectResponse
 from batches.dialects.http_response import accepts_gzip, to_http_response
-from batches.dialects.response import JSON_LINES_CONTENT_TYPE, DialectResponse
 from relaybatch.http.errors import Conflict
 
 if TYPE_CHECKING:

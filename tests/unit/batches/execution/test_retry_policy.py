@@ -24,9 +24,9 @@ from batches.execution.retry_policy import (
     settle_postponed,
 )
 from batches.states import ItemState
-from routing.upstream.call import HostKeyRejection, Outcome, Postponement, Target
-from routing.upstream.failures import Failure, FailureCode
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.call import HostKeyRejection, Outcome, Postponement, Target
+from routing.calls.failures import Failure, FailureCode
+from routing.calls.waiting_reason import WaitingReason
 from tests.support.servers.deployment import ROOT
 
 FREE_AT_ONCE = HostKeyRejection(seconds=0.0, has_other_keys=True)

@@ -9,8 +9,8 @@ from django.db.models import CharField
 
 from batches.models import BatchItem, PolicyPause
 from batches.states import ItemState
-from routing.upstream.failures import FailureCode
-from routing.upstream.waiting_reason import WaitingReason
+from routing.calls.failures import FailureCode
+from routing.calls.waiting_reason import WaitingReason
 from usage.models import UsageEvent
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream.call import Tokens
+from routing.calls.call import Tokens
 
 HOSTILE = [None, "", "12", -1, 1.0, 1.5, True, 2**63, 2**70, [], {}, [1], {"a": 1}]
 

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from routing.adapters import ADAPTERS
+from routing.calls.call import PriceList, PriceRate, Tokens
 from routing.meters import METERS, WHOLES
-from routing.upstream.call import PriceList, PriceRate, Tokens
 from routing.upstream.response_usage import usage_of_error, usage_of_response
 from usage.pricing import price
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from routing.calls.call import HostKeyRejection, Postponement
+from routing.calls.waiting_reason import WaitingReason
 from routing.gate.denials import (
     MAX_WAIT_SECONDS,
     denial_without_redis,
@@ -11,8 +13,6 @@ from routing.gate.denials import (
     parse_denial,
     parse_host_key_rejection,
 )
-from routing.upstream.call import HostKeyRejection, Postponement
-from routing.upstream.waiting_reason import WaitingReason
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from routing.upstream.failures import CallFailed
+from routing.calls.failures import CallFailed
 from routing.upstream.request_model import requested_model
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream.call import NO_REPORTED_USAGE, ReportedUsage, Tokens
+from routing.calls.call import NO_REPORTED_USAGE, ReportedUsage, Tokens
 from routing.upstream.response_usage import (
     MAX_USAGE_BYTES,
     UnusableResponse,

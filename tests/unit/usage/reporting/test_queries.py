@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, datetime, timedelta, timezone
+from typing import TYPE_CHECKING
 
 import pytest
 from django.test import RequestFactory
 
 from relaybatch.http.errors import InvalidRequest
-from usage.reporting.queries import Cursor, EventFilter, events_query, series_query, summary_query
+from usage.reporting.queries import Cursor, events_query, series_query, summary_query
+
+if TYPE_CHECKING:
+    from usage.models import EventFilter
 
 NOW = datetime(2026, 10, 21, 9, 14, 3, 512_000, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from routing.upstream.json_members import has_one_model, replace_model
+from routing.calls.json_members import has_one_model, replace_model
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_it_is_the_key_that_is_exactly_model_whose_value_is_replaced(body: bytes
 
 
 def test_no_letter_of_another_script_is_one_of_models_in_another_case() -> None:
-    """What `routing.upstream.json_members` looks for is made of ASCII alone, since nothing else folds to it."""
+    """What `routing.calls.json_members` looks for is made of ASCII alone, since nothing else folds to it."""
     beyond = [chr(code) for code in range(0x80, sys.maxunicode + 1) if not 0xD800 <= code <= 0xDFFF]
     folded = {"".join(form(letter)) for letter in beyond for form in (str.casefold, str.lower, str.upper)}
     assert not {text for text in folded if text and set(text.lower()) <= set("model")}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from routing.adapters.shape import (
+from routing.adapters.adapter import (
     MAX_COUNT,
     as_count,
     as_mapping,
@@ -14,7 +14,7 @@ from routing.adapters.shape import (
     join_path,
     rename_model,
 )
-from routing.upstream.call import Tokens
+from routing.calls.call import Tokens
 
 
 @pytest.mark.parametrize(

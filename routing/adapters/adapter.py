@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from routing.upstream.json_members import replace_model
+from routing.calls.json_members import replace_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from routing.upstream.call import Tokens
+    from routing.calls.call import Tokens
 
 MAX_COUNT = 2**63 - 1
 """The largest bigint. A larger count cannot be real, and is treated as unknown."""

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from routing.gate.redis import PREFIX
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from routing.resolution.route import Rule, UsableKey
 
+# Of every key of the gate in Redis.
+PREFIX = "rb:gate:"
 # Up to here, Lua's numbers count milliseconds exactly.
 _MAX_WINDOW_MS = 2**52
 

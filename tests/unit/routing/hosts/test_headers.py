@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream.headers import (
+from routing.hosts.headers import (
     auth_header_names,
     build_headers,
     is_credential_header,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from routing.adapters import ADAPTERS
-from routing.upstream.url import call_url, check_upstream_name
+from routing.hosts.url import call_url, check_upstream_name
 
 
 def url_of(base_url: str, *, adapter: str = "openai", name: str = "m", **query: str) -> str:

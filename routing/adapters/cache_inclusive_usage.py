@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from routing.adapters.shape import as_count, as_part, if_countable
-from routing.upstream.call import Tokens
+from routing.adapters.adapter import as_count, as_part, if_countable
+from routing.calls.call import Tokens
 
 METERS = frozenset({"input", "cache_read", "cache_write", "output", "reasoning"})
 

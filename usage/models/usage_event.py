@@ -1,4 +1,4 @@
-"""Usage events, and the running totals that change in the same transaction."""
+"""A usage event: what one counted attempt used and cost."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Trunc
 
 from relaybatch.ids import uuid7
-from routing.meters import METERS
-from usage.aggregates import event_sums
+from usage.models.event_sums import event_sums
 
 if TYPE_CHECKING:
     import uuid
@@ -21,9 +20,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from routing.credentials.credential import Credential
-    from usage.reporting.queries import EventFilter
+    from usage.models.event_filter import EventFilter
 
-_WHOLE_NUMBER: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
 _TRUNC_KINDS = {"1m": "minute", "1h": "hour", "1d": "day"}
 
 
@@ -152,40 +150,3 @@ class UsageEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.at:%Y-%m-%d %H:%M:%S} {self.status}"
-
-
-class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
-    def totals_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
-        """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards, where there are rows."""
-        names = ("requests", "unpriced", "cost_nanos", *METERS)
-        rows = self.filter(scope__in=list(scopes)).order_by().values_list("scope")
-        sums = rows.annotate(*(models.Sum(name) for name in names))
-        return {scope: dict(zip(names, map(int, row), strict=True)) for scope, *row in sums}
-
-
-class UsageTotal(models.Model):
-    """A running total of one scope (`batch:<uuid>`, `project:<uuid>:2026-11`), summed over its shards.
-
-    Each settling thread adds to a shard of its own, so that transactions do not wait for one row. `requests` leaves out
-    late events; all other columns include them. Only `usage.ledger` writes here.
-    """
-
-    pk = models.CompositePrimaryKey("scope", "shard")
-    scope = models.CharField(max_length=80)
-    shard = models.SmallIntegerField()
-    requests = models.BigIntegerField(default=0)
-    unpriced = models.BigIntegerField(default=0)
-    # Wider than the columns of an event: an overflow of the sum would fail the next settlement.
-    input = models.DecimalField(**_WHOLE_NUMBER)
-    cache_read = models.DecimalField(**_WHOLE_NUMBER)
-    cache_write = models.DecimalField(**_WHOLE_NUMBER)
-    output = models.DecimalField(**_WHOLE_NUMBER)
-    reasoning = models.DecimalField(**_WHOLE_NUMBER)
-    cache_write_5m = models.DecimalField(**_WHOLE_NUMBER)
-    cache_write_1h = models.DecimalField(**_WHOLE_NUMBER)
-    cost_nanos = models.DecimalField(**_WHOLE_NUMBER)
-
-    objects = UsageTotalQuerySet.as_manager()
-
-    def __str__(self) -> str:
-        return f"{self.scope}/{self.shard}"

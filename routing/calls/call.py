@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
+    from routing.calls.failures import Failure
+    from routing.calls.waiting_reason import WaitingReason
     from routing.transport.abort_handle import AbortHandle
-    from routing.upstream.failures import Failure
-    from routing.upstream.waiting_reason import WaitingReason
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from routing.gate.plan import breaker_id, encode_plan
+from routing.resolution.gate_plan import breaker_id, encode_plan
 from routing.resolution.route import Rule, UsableKey
 
 
