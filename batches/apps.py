@@ -8,6 +8,7 @@ class BatchesConfig(AppConfig):
     verbose_name = "Batches"
 
     def ready(self) -> None:
+        import batches.dialects  # noqa: F401 -- registers the dialects' traits, which every process needs
         from batches.checks import check_payload_directory, check_payload_url, check_worker_lost
         from batches.viewer_group import create_viewer_group
 

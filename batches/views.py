@@ -63,8 +63,8 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
             return HttpResponse(exc.body, status=exc.status, content_type=JSON_CONTENT_TYPE)  # type: ignore[return-value]
         return super().handle_exception(exc)
 
-    def submitted_dialect(self, wire: SubmissionBody) -> Dialect:
-        return detect_dialect(wire)
+    def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:
+        return detect_dialect(parsed)
 
     def listed_dialect(self, parameters: QueryParams) -> Dialect:
         """The dialect that the query asks for, by default chat: OpenAI's SDK sends no such parameter."""
@@ -78,12 +78,12 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
     def create(self, request: Request) -> HttpResponseBase:
         max_bytes = max(dialect.max_body_bytes() for dialect in self.dialects)
         with self._receive_creation(request, limit_bytes=max_bytes) as (body, replay_key):
-            wire = parse_body(body)
-            dialect = self.submitted_dialect(wire)
+            parsed = parse_body(body)
+            dialect = self.submitted_dialect(parsed)
             if len(body) > dialect.max_body_bytes():
                 raise body_too_large(self.too_large_error, limit_bytes=dialect.max_body_bytes())
             try:
-                submission = dialect.parse_submission(wire, self._context)
+                submission = dialect.parse_submission(parsed, self._context)
             except RecursionError:  # the interpreter's own limit may be nearer than ours
                 raise too_deep() from None
             return self._accept(submission, dialect, replay_key)
@@ -189,7 +189,7 @@ class MessageBatchViewSet(BatchViewSet):
     dialects = (MESSAGES,)
     too_large_error = TooLarge
 
-    def submitted_dialect(self, wire: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
+    def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
     def listed_dialect(self, parameters: QueryParams) -> Dialect:  # noqa: ARG002

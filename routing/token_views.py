@@ -74,8 +74,8 @@ class TokenMint(MethodCheckBeforeAuth):
             minted = mint_token(
                 user, project=project, ttl_seconds=_ttl_seconds(mint_request.ttl), now=database_now()
             )
-        except TokenDenied as refused:
-            raise InvalidRequest(str(refused)) from refused
+        except TokenDenied as error:
+            raise InvalidRequest(str(error)) from error
         except SecretError as error:
             logger.exception("token signing failed")
             raise Unavailable("no token can be signed now: an operator has to mend the master key") from error

@@ -43,12 +43,12 @@ class Chat:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES
 
     def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
-        # A host name that is not ours is rejected now, not at the first poll, which has to give a link.
-        context.origin()
         # Up to Relay's limit, so that bare bodies are recognized before chat's own lower limit rejects them.
         max_items = max(settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
         requests = split_requests(body, max_items=max_items)
         reject_bare_bodies(requests)
+        # A host name that is not ours is rejected now, not at the first poll, which has to give a link.
+        context.origin()
         return parse_custom_id_submission(
             requests,
             dialect=self.name,

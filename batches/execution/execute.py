@@ -158,7 +158,8 @@ def _update_policy_pause(claim: Claim, settlement: Settlement | None) -> None:
 
 
 def _log_end(claim: Claim, settled: Settlement | None) -> None:
-    """Log how the attempt ended; `settled` None: it lost its item to another worker."""
+    """Log how the attempt ended; `settled` None: it wrote nothing, since another worker has the item, or an
+    earlier try of the same write was committed."""
     if settled is None:
         logger.info("item lost to another worker", extra=claim.log_fields)
         return

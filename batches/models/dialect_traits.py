@@ -20,7 +20,7 @@ _traits: dict[str, DialectTraits] = {}
 
 
 def register_dialect(dialect: str, traits: DialectTraits) -> None:
-    """Called by batches.dialects for each dialect, before any batch is read."""
+    """Record the traits. batches.dialects does so for each dialect when the app is loaded (batches/apps.py)."""
     _traits[dialect] = traits
 
 

@@ -23,20 +23,20 @@ _CHOICES = [(state, state.capitalize()) for state in ITEM_STATES]
 OPEN = Q(state__in=(ItemState.AVAILABLE, ItemState.RUNNING))
 FAILED = Q(state__in=(ItemState.DISCARDED, ItemState.CANCELLED, ItemState.EXPIRED))
 # An item's message is sent, or a worker has it: what an owner's window counts.
-IN_FLIGHT = Q(state=ItemState.RUNNING) | Q(state=ItemState.AVAILABLE, published_at__isnull=False)
+IN_WINDOW = Q(state=ItemState.RUNNING) | Q(state=ItemState.AVAILABLE, published_at__isnull=False)
 
 # The same conditions in SQL, worded as the partial indexes are. No other table of these statements has such columns.
 OPEN_SQL = "state IN ('available', 'running')"
 UNPUBLISHED_SQL = "state = 'available' AND published_at IS NULL"
 PUBLISHED_SQL = "state = 'available' AND published_at IS NOT NULL"
-IN_FLIGHT_SQL = f"(state = 'running' OR ({PUBLISHED_SQL}))"
+IN_WINDOW_SQL = f"(state = 'running' OR ({PUBLISHED_SQL}))"
 DUE_SQL = f"{UNPUBLISHED_SQL} AND (not_before IS NULL OR not_before <= clock_timestamp())"
 
 # Open items and those that failed have small indexes of their own; the completed ones, which are most in the end,
 # are the rest.
 _COUNTS = f"""
-SELECT b.id, due.available + in_flight.available, in_flight.running,
-    b.total_items - due.available - in_flight.available - in_flight.running
+SELECT b.id, due.available + in_window.available, in_window.running,
+    b.total_items - due.available - in_window.available - in_window.running
         - failed.discarded - failed.cancelled - failed.expired,
     failed.discarded, failed.cancelled, failed.expired
 FROM batches_batch b
@@ -44,7 +44,7 @@ CROSS JOIN LATERAL (SELECT count(*) AS available FROM batches_batchitem
     WHERE owner_id = b.owner_id AND batch_id = b.id AND {UNPUBLISHED_SQL}) AS due
 CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'available') AS available,
         count(*) FILTER (WHERE state = 'running') AS running FROM batches_batchitem
-    WHERE owner_id = b.owner_id AND batch_id = b.id AND {IN_FLIGHT_SQL}) AS in_flight
+    WHERE owner_id = b.owner_id AND batch_id = b.id AND {IN_WINDOW_SQL}) AS in_window
 CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'discarded') AS discarded,
         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
         count(*) FILTER (WHERE state = 'expired') AS expired FROM batches_batchitem
@@ -148,7 +148,7 @@ class BatchItem(models.Model):
                 name="item_due",
                 condition=Q(state=ItemState.AVAILABLE, published_at=None),
             ),
-            models.Index(fields=["owner"], name="item_in_flight", condition=IN_FLIGHT),
+            models.Index(fields=["owner"], name="item_in_flight", condition=IN_WINDOW),
             models.Index(fields=["batch", "state"], name="item_failed", condition=FAILED),
             models.Index(
                 fields=["not_before"],

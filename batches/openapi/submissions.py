@@ -87,7 +87,7 @@ def _one_or_many(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 RETRY = {
-    "title": "FailedItemSelection",
+    "title": "FailedItemFilter",
     "description": "Which of the failed items; an item has to fit every member that is there.",
     "type": "object",
     "properties": {

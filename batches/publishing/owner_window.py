@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from batches.models.item import IN_FLIGHT_SQL, UNPUBLISHED_SQL
+from batches.models.item import IN_WINDOW_SQL, UNPUBLISHED_SQL
 from batches.models.owner import LOCK_OWNER
 from batches.publishing.policy_pauses import CONCURRENCY_LIMITED, DUE, NOT_PAUSED
 from relaybatch.db.pipeline import execute_under_lock
@@ -31,7 +31,7 @@ _WINDOW = """coalesce(%(window)s::int, greatest(%(minimum)s, 2 * (
 _MARK_PUBLISHED = f"""
 WITH room AS (
     SELECT greatest(0, {_WINDOW} - count(*)) AS items FROM batches_batchitem
-    WHERE owner_id = %(owner)s AND {IN_FLIGHT_SQL}
+    WHERE owner_id = %(owner)s AND {IN_WINDOW_SQL}
 ), limited AS MATERIALIZED ({CONCURRENCY_LIMITED}), due AS (
     SELECT i.id, i.batch_id, i.idx
     FROM batches_batch b LEFT JOIN limited ON limited.policy_id = b.policy_id CROSS JOIN LATERAL (

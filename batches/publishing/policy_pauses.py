@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from batches.models import PolicyPause
-from batches.models.item import DUE_SQL, IN_FLIGHT_SQL
+from batches.models.item import DUE_SQL, IN_WINDOW_SQL
 from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ DUE = f"i.owner_id = b.owner_id AND i.batch_id = b.id AND {DUE_SQL}"
 CONCURRENCY_LIMITED = f"""
 SELECT p.policy_id, greatest(0, p.concurrency_limit - (
     SELECT count(*) FROM batches_batchitem i JOIN batches_batch b ON b.id = i.batch_id
-    WHERE i.owner_id = %(owner)s AND b.policy_id = p.policy_id AND {IN_FLIGHT_SQL})) AS remaining, (
+    WHERE i.owner_id = %(owner)s AND b.policy_id = p.policy_id AND {IN_WINDOW_SQL})) AS remaining, (
     SELECT b.id FROM batches_batch b
     CROSS JOIN LATERAL (SELECT FROM batches_batchitem i WHERE {DUE} ORDER BY i.idx LIMIT 1) first
     WHERE b.owner_id = %(owner)s AND b.policy_id = p.policy_id AND b.ended_at IS NULL

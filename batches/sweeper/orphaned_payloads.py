@@ -39,9 +39,7 @@ def remove_orphaned_payloads() -> None:
         return
     if since:
         for batch_id in _orphans(folders, since=since):
-            run_isolated(
-                "remove_orphaned_payloads", partial(_discard_orphan, store, batch_id), batch_id=batch_id
-            )
+            run_isolated("discard_orphan", partial(_discard_orphan, store, batch_id), batch_id=batch_id)
 
 
 def _orphans(folders: list[str], *, since: datetime) -> set[uuid.UUID]:

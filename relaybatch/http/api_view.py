@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from rest_framework.request import Request
 
 
-# A method that the route does not serve is a 405 for everybody, before any credential is checked; OPTIONS too. This is
-# no docstring: the OpenAPI document would show it for each view that has none.
 class MethodCheckBeforeAuth(APIView):
+    """A method that the route does not serve is a 405 for everybody, before any credential is checked; OPTIONS too."""
+
     http_method_names = ["get", "post", "delete", "head"]
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:

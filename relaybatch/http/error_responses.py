@@ -69,7 +69,7 @@ class IgnoreAccept(BaseContentNegotiation):
 
 
 class UnparsedJson(BaseParser):
-    """Declare JSON for the schema, and fail if a view uses `request.data`: DRF would read a body of any size."""
+    """Fail if a view uses `request.data`: DRF would read a body of any size."""
 
     media_type = "application/json"
 
@@ -93,6 +93,8 @@ class JsonRenderer(BaseRenderer):
         accepted_media_type: str | None = None,  # noqa: ARG002 -- DRF's signature
         renderer_context: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> bytes:
+        if data is None:  # a response without a body
+            return b""
         body = json.encode(data)
         return body.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
 

@@ -87,13 +87,13 @@ def _next_part(identifier: str, parts: Iterator[bytes]) -> bytes | None:
 def drain_rejected_body(get_response: Handler) -> Handler:
     """Read the rest of the body after an error. A client that is still sending would see a broken pipe otherwise."""
 
-    def with_body_dropped(request: HttpRequest) -> HttpResponseBase:
+    def with_body_drained(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
         if response.status_code >= 400:
             RequestBody.of(request).drain(limit_bytes=2 * max_body_bytes(), seconds=DRAIN_SECONDS)
         return response
 
-    return with_body_dropped
+    return with_body_drained
 
 
 def optional_slash(get_response: Handler) -> Handler:

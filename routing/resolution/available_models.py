@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def available_models(policy_id: uuid.UUID) -> list[Model]:
-    """The models by name, with their providers. None for a deleted or disabled policy: every call would fail.
+    """The models by name, with their providers. Empty for a deleted or disabled policy: every call would fail.
 
     Whether a host key's secret can be read is not checked: it may be in the workers' environment alone.
     """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
+from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from relaybatch.api_docs.document import document
 
@@ -23,6 +24,10 @@ def test_the_file_is_current(tmp_path: Path) -> None:
     made = tmp_path / "openapi.yaml"
     call_command("openapi", file=made)
     assert made.read_text() == FILE.read_text(), "run make schema"
+
+
+def test_it_is_an_openapi_document_with_valid_schemas() -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(document()).iter_errors()] == []
 
 
 def test_every_route_and_method_is_described() -> None:

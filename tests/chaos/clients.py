@@ -126,11 +126,11 @@ class Clients:
             submission.is_rejected = True
 
     def _cancel(self) -> None:
-        open_orders = [
+        unfinished = [
             submission for submission in self._known() if not self._live_checks.has_ended(submission)
         ]
-        if open_orders:
-            submission = self._random.choice(open_orders)
+        if unfinished:
+            submission = self._random.choice(unfinished)
             reply = self._call(submission, "POST", "/cancel")
             submission.is_cancelled = True
             self.actions["cancelled"] += bool(reply and reply.status == 200)

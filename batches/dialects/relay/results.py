@@ -34,7 +34,7 @@ _ResultParts: TypeAlias = tuple[bytes, bytes, bytes]
 
 @dataclass(frozen=True, slots=True)
 class ResultsQuery:
-    selection: ResultFilter
+    result_filter: ResultFilter
     includes: frozenset[str]
     as_lines: bool
 
@@ -42,18 +42,18 @@ class ResultsQuery:
     def from_parameters(cls, parameters: QueryParams) -> ResultsQuery:
         includes = frozenset(parameters.choices("include", among=INCLUDABLE_FIELDS))
         limit = parameters.number("limit", default=0, minimum=1, maximum=MAX_LIMIT)
-        selection = ResultFilter(
+        result_filter = ResultFilter(
             states=parameters.choices("state", among=ITEM_STATES),
             after_idx=parameters.number("after_idx", default=-1, minimum=0, maximum=2**31 - 1),
             limit=limit or None,
             with_usage="usage" in includes,
         )
         as_lines = parameters.choice("format", default="json", among=FORMATS) == "jsonl"
-        return cls(selection, includes, as_lines)
+        return cls(result_filter, includes, as_lines)
 
 
 def render_relay_results(batch_id: uuid.UUID, query: ResultsQuery) -> DialectResponse:
-    pages = iter_results(batch_id, query.selection)
+    pages = iter_results(batch_id, query.result_filter)
     parts = ([_render_result(result, query.includes) for result in page] for page in pages)
     if query.as_lines:
         return DialectResponse(_render_lines(parts), content_type=JSON_LINES_CONTENT_TYPE)

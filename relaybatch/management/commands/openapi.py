@@ -30,7 +30,7 @@ _PlainDumper.add_representer(str, _represent_text)
 
 
 class Command(BaseCommand):
-    help = "Writes the OpenAPI document of the service as YAML."
+    help = "Write the OpenAPI document of the service as YAML."
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:

@@ -1,7 +1,7 @@
 -- Shared prelude of every script: the plan (ARGV[1], the same for all calls of a binding), this call (ARGV[2]), the
 -- clock, and the liveness of the process that calls.
 -- `call.now` is 0 for the clock of this Redis, the only one that all workers share; tests set a time.
-local PREFIX = 'rb:gate:'
+local PREFIX = 'rb:gate2:'
 local DAY_MS = 86400000
 
 local plan = cjson.decode(ARGV[1])

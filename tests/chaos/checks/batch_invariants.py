@@ -36,9 +36,9 @@ RESULTS_MATCH = "results over HTTP are the items and the answers stored for them
 MAX_LOG_LINES = 5
 _GUNICORN_ERROR = re.compile(r"Exception in|Error handling")
 # An outage of the payload store is logged with its exception, and is what the run injects.
-_LOGS_OUTAGES = "batches.submission.accept"
+_OUTAGE_EVENT = "submission not stored"
 _OUTAGE = re.compile(r".*\b(OperationalError|InterfaceError|InternalError|AdminShutdown)\b")
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Unavailable|Unwritable|Unreadable)\b|Exception in")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Unavailable|Rejected|Denied)\b|Exception in")
 
 
 def check_batches(final_state: FinalState, findings: Findings, *, payloads: Path) -> None:
@@ -212,8 +212,17 @@ def check_logs(deployment: ChaosDeployment, findings: Findings) -> None:
 
 
 def _is_unexpected(line: str) -> bool:
-    if line.startswith("{"):
-        record = json.loads(line)
+    record = _log_record(line)
+    if record:
         is_error = "exception" in record or bool(_GUNICORN_ERROR.search(record.get("message", "")))
-        return is_error and record["logger"] != _LOGS_OUTAGES and not _OUTAGE.search(line)
+        return is_error and record.get("event") != _OUTAGE_EVENT and not _OUTAGE.search(line)
     return bool(_RAISED.match(line)) and not _OUTAGE.match(line)
+
+
+def _log_record(line: str) -> dict[str, str]:
+    """The line as an event; empty for other text, such as the beginning of a line whose process was killed."""
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return {}
+    return record if isinstance(record, dict) else {}

@@ -133,14 +133,14 @@ class LiveChecks:
 
     def _check_counts(self, database: psycopg.Connection[Any]) -> None:
         open_items = 0
-        for batch, total, most_attempts, ended, final_counts, counts, is_open in database.execute(
+        for batch, total, max_attempts, ended, final_counts, counts, is_open in database.execute(
             _COUNTS
         ).fetchall():
             counts = counts or {}
             wrong = sum(counts.values()) != total or (ended and (final_counts != counts or is_open))
             message = f"batch {batch}: {counts} of {total}, final {final_counts}"
             self._findings.record(ADD_UP, *([message] if wrong else []))
-            self._total_of[batch], self.max_attempts[batch] = total, most_attempts
+            self._total_of[batch], self.max_attempts[batch] = total, max_attempts
             open_items += counts.get("available", 0) + counts.get("running", 0)
             if ended:
                 self._ended.add(batch)

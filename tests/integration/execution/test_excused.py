@@ -74,7 +74,7 @@ def run(batch: Batch, idx: int = 0) -> BatchItem:
 def run_when_due(batch: Batch) -> BatchItem:
     """As if the time had come: for the item, and for every breaker."""
     BatchItem.objects.filter(batch_id=batch.id, state="available").update(not_before=None)
-    for key in client().scan_iter("rb:gate:breaker:*"):
+    for key in client().scan_iter("rb:gate2:breaker:*"):
         client().hset(key, "until", 1)
     return run(batch)
 

@@ -132,7 +132,7 @@ def test_a_sign_of_life_is_given_again_when_redis_takes_it(proxy: RedisProxy, re
     liveness.heartbeat()
     proxy.forward()
     liveness.heartbeat(clock=lambda: time.monotonic() + 3600)
-    assert gate_redis.client().exists(f"rb:gate:liveness:{liveness.id}") == 1
+    assert gate_redis.client().exists(f"rb:gate2:liveness:{liveness.id}") == 1
 
 
 @each_answer

@@ -16,7 +16,7 @@ MAX_NAMED = 3
 
 
 class Command(JsonCommand):
-    help = "Compares the running totals of usage with the events; fails when one differs."
+    help = "Compare the running totals of usage with the events; fail when one differs."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--repair", action="store_true", help="set the totals that differ right")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -256,3 +257,15 @@ def test_an_unreadable_version_header_is_named(name: str, value: str) -> None:
     with pytest.raises(InvalidRequest) as refused:
         read(MESSAGES, body(item()), {name: value})
     assert refused.value.param == name
+
+
+def test_bare_bodies_without_a_shape_are_told_so_also_under_a_host_name_that_is_none_of_ours() -> None:
+    def no_origin() -> str:
+        raise InvalidRequest("Not a name of ours.", code="unknown_host", param="Host")
+
+    context = replace(request_context(), origin=no_origin)
+    with pytest.raises(InvalidRequest) as rejected:
+        CHAT.parse_submission(parse_body(bytearray(body(b'{"model":"m"}'))), context)
+    assert (rejected.value.code, rejected.value.param) == ("missing_field", "shape")
+    with pytest.raises(InvalidRequest, match="Not a name of ours"):
+        CHAT.parse_submission(parse_body(bytearray(body(item("a")))), context)

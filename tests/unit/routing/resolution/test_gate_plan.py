@@ -17,10 +17,10 @@ def test_a_plan_names_its_turn_its_rules_and_its_keys() -> None:
     key = UsableKey(id="k", name="main", secret="planted-secret", rules=(rule,))
     assert plan_of(rules=(rule,), keys=(key,)) == {
         "selection": "round-robin",
-        "turn": "rb:gate:turn:round-robin:p:h",
+        "turn": "rb:gate2:turn:round-robin:p:h",
         "rules": [
             {
-                "key": "rb:gate:limit:policy:p:requests:fixed-window:10000",
+                "key": "rb:gate2:limit:policy:p:requests:fixed-window:10000",
                 "meter": "requests",
                 "amount": 5,
                 "window": 10_000,
@@ -33,7 +33,7 @@ def test_a_plan_names_its_turn_its_rules_and_its_keys() -> None:
                 "breaker": hashlib.sha256(b"planted-secret").hexdigest(),
                 "rules": [
                     {
-                        "key": "rb:gate:limit:key:k:requests:fixed-window:10000",
+                        "key": "rb:gate2:limit:key:k:requests:fixed-window:10000",
                         "meter": "requests",
                         "amount": 5,
                         "window": 10_000,
