@@ -34,7 +34,8 @@ INSTALLED_APPS = [
 ]
 MIDDLEWARE = [
     "relaybatch.http.middleware.request_id",
-    "relaybatch.http.middleware.drain_rejected_body",
+    "relaybatch.http.middleware.headers_only",
+    "relaybatch.http.middleware.drain_unread_body",
     "relaybatch.http.middleware.optional_slash",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",

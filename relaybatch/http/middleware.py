@@ -1,4 +1,4 @@
-"""Middleware of every request: request id, access log, optional trailing slash, draining of rejected bodies."""
+"""Middleware of every request: request id, access log, HEAD, draining of unread bodies, optional trailing slash."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from django.core.handlers.asgi import ASGIRequest
-from django.http import StreamingHttpResponse
+from django.http import HttpResponse, StreamingHttpResponse
 
 from relaybatch import log_format
 from relaybatch.db.connection import release_connection
@@ -84,16 +84,36 @@ def _next_part(identifier: str, parts: Iterator[bytes]) -> bytes | None:
         log_format.request_id.reset(token)
 
 
-def drain_rejected_body(get_response: Handler) -> Handler:
-    """Read the rest of the body after an error. A client that is still sending would see a broken pipe otherwise."""
+def drain_unread_body(get_response: Handler) -> Handler:
+    """Read the rest of the body, after an error or where a route takes none.
+
+    A client that is still sending would see a broken pipe otherwise, or lose the connection for its next request.
+    """
 
     def with_body_drained(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
-        if response.status_code >= 400:
+        if response.status_code >= 400 or request.method not in ("GET", "HEAD"):
             RequestBody.of(request).drain(limit_bytes=2 * max_body_bytes(), seconds=DRAIN_SECONDS)
         return response
 
     return with_body_drained
+
+
+def headers_only(get_response: Handler) -> Handler:
+    """Leave the body out of the answer to a HEAD request; `Content-Length` stays that of the GET (RFC 9110, 9.3.2)."""
+
+    def without_body(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        if request.method != "HEAD":
+            return response
+        if isinstance(response, StreamingHttpResponse):
+            response.streaming_content = iter(())
+        elif isinstance(response, HttpResponse):
+            response["Content-Length"] = str(len(response.content))
+            response.content = b""
+        return response
+
+    return without_body
 
 
 def optional_slash(get_response: Handler) -> Handler:

@@ -34,12 +34,16 @@ _ERRORS = {
     409: "The state of the batch, or an earlier request with the same `Idempotency-Key`, does not allow it.",
     411: "The body is chunked, which the server in front does not take: send `Content-Length`.",
     413: "The body, or one request in it, is too large.",
+    414: "The path with its query is longer than the web server takes.",
+    417: "The `Expect` header asks for something that the web server does not know.",
     429: "The caller would have too many items that are not final.",
+    431: "A header, or all of them, are longer than the web server takes.",
     500: "An unexpected error; its `request-id` finds it in the service's log.",
     503: "The database or the payload store is unavailable: try again after `Retry-After` seconds.",
 }
-# Any route's: a host name that is not allowed, another method, the database's outage, a bug.
-_ALWAYS = (400, 405, 500, 503)
+# Any route's: a host name that is not allowed, another method, the database's outage, a bug, and what the web server
+# rejects by itself.
+_ALWAYS = (400, 405, 414, 417, 431, 500, 503)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from django.http import HttpRequest
 
 CHUNK_BYTES = 1 << 18
-# How long the rest of a rejected body is read.
+# How long the rest of a body that nobody wanted is read.
 DRAIN_SECONDS = 10
 # In one gzip body. Tools that write many members put 64 KiB in each. Each member takes a pass of the loop in Python,
 # however little it holds.

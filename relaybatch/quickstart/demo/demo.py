@@ -104,7 +104,9 @@ class Demo:
         echo_port = free_port()
         print_line(f"upstream   an echo server on port {echo_port}")
         echo = [sys.executable, "-m", "relaybatch.quickstart.demo.echo_upstream", "--port", str(echo_port)]
-        processes.start("echo", echo, environment={"ECHO_DELAY_MS": ECHO_DELAY_MS} | self.environment)
+        environment = {"ECHO_DELAY_MS": ECHO_DELAY_MS} | self.environment
+        # It stops last, so that the calls of a worker that is stopping still get their answers.
+        processes.start("echo", echo, environment=environment, stop_last=True)
         print_line("database   migrating, and loading examples/catalog.yaml")
         catalog = self.home / "catalog.json"
         echo_url = f"http://127.0.0.1:{echo_port}"

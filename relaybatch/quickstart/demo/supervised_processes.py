@@ -27,8 +27,13 @@ class SupervisedProcesses:
         self._directory = directory
         self._stop_steps = f"TERM:{grace_seconds + SETTLE_SECONDS}"
         self._running: dict[str, WatchdogProcess] = {}
+        self._stop_last: set[str] = set()
 
-    def start(self, name: str, command: Sequence[str], *, environment: Mapping[str, str]) -> None:
+    def start(
+        self, name: str, command: Sequence[str], *, environment: Mapping[str, str], stop_last: bool = False
+    ) -> None:
+        if stop_last:
+            self._stop_last.add(name)
         try:
             self._running[name] = WatchdogProcess(
                 command,
@@ -47,11 +52,15 @@ class SupervisedProcesses:
                 raise QuickstartError(f"{name} ended by itself: see {process.log}")
 
     def stop(self) -> None:
-        """Stop all of them at the same time; returns when all have exited."""
-        for process in self._running.values():
-            process.request_stop()
-        for process in self._running.values():
-            process.wait()
+        """Stop all of them at the same time, and then those that stop last; returns when all have exited."""
+        for is_last in (False, True):
+            stopping = [
+                process for name, process in self._running.items() if (name in self._stop_last) is is_last
+            ]
+            for process in stopping:
+                process.request_stop()
+            for process in stopping:
+                process.wait()
 
     def kill(self) -> None:
         """Send SIGKILL to all without waiting, after a second Ctrl-C. `stop` must still follow."""

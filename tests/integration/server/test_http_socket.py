@@ -244,3 +244,30 @@ def test_no_depth_is_an_error_of_ours(web: Web, rows: SimpleNamespace, depth: in
     body = b'{"shape":"openai","requests":[{"model":"echo-1","x":' + b"[" * depth + b"]" * depth + b"}]}"
     reply = web.call("POST", "/v1/batches", headers=rows.headers, body=body)
     assert reply.status == (202 if depth <= 997 else 400)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/openapi.json", "/v1/batches", "/v1/batches?dialect=openai"])
+def test_the_answer_to_head_is_that_of_get_without_its_body(
+    rows: SimpleNamespace, web: Web, path: str
+) -> None:
+    with web.connected() as client:
+        client.sendall(head(rows, "Content-Length: 0", method="HEAD", path=path))
+        client.sendall(head(rows, "Content-Length: 0", "Connection: close", method="GET", path="/healthz"))
+        received = b"".join(iter(lambda: client.recv(65_536), b""))
+    first, _, rest = received.partition(b"\r\n\r\n")
+    got = web.call("GET", path, headers={"x-api-key": rows.relay_key_value})
+    assert f"content-length: {len(got.body)}".encode() in first.lower()
+    assert rest.startswith(b"HTTP/1.1 200 ")
+    assert "no-body response" not in web.log()
+
+
+def test_a_body_that_a_route_does_not_take_leaves_the_connection_to_the_next_request(
+    rows: SimpleNamespace, web: Web
+) -> None:
+    batch = submit(rows)
+    with web.connected() as client:
+        cancel = head(rows, "Content-Length: 3000000", path=f"{PATH}/{batch.id}/cancel")
+        client.sendall(cancel + b" " * 3_000_000)
+        assert read_reply(client).status == 200
+        client.sendall(head(rows, "Content-Length: 0", "Connection: close", method="GET", path="/healthz"))
+        assert read_reply(client).status == 200
