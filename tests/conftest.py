@@ -5,6 +5,7 @@ This happens while the file is imported: before any test module, any other conft
 """
 
 import os
+import signal
 
 import django
 import pytest
@@ -13,6 +14,11 @@ from tests.support.run.run_environment import RunEnvironment
 from tests.support.upstream.upstream import upstream
 
 __all__ = ["upstream"]  # fixtures that any test may ask for
+
+# In the background of a script, a run inherits an ignored SIGINT, and so would the processes that tests interrupt: `make`
+# leaves it ignored. A handler is reset to the default in what is started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _run = RunEnvironment.prepare()
 os.environ["DJANGO_SETTINGS_MODULE"] = "relaybatch.settings"
