@@ -15,8 +15,8 @@ from tests.support.upstream.upstream import upstream
 
 __all__ = ["upstream"]  # fixtures that any test may ask for
 
-# In the background of a script, a run inherits an ignored SIGINT, and so would the processes that tests interrupt: `make`
-# leaves it ignored. A handler is reset to the default in what is started.
+# In the background of a script, a run inherits an ignored SIGINT, and so would the processes that tests interrupt:
+# `make` leaves it ignored. A handler is reset to the default in what is started.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -56,13 +56,15 @@ def request_id(get_response: Handler) -> Handler:
 
 def _log_access(request: HttpRequest, response: HttpResponseBase, *, milliseconds: float) -> None:
     """Write the access line. Query string, headers and body are left out: they may hold secrets or prompts."""
-    fields = {
-        "method": request.method,
-        "path": quote(request.path),
-        "status": response.status_code,
-        "ms": round(milliseconds),
-    }
-    access.info("request served", extra=fields)
+    access.info(
+        "request served",
+        extra={
+            "method": request.method,
+            "path": quote(request.path),
+            "status": response.status_code,
+            "ms": round(milliseconds),
+        },
+    )
 
 
 def _stream_with_request_id(identifier: str, parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -92,8 +94,7 @@ def drain_unread_body(get_response: Handler) -> Handler:
 
     def with_body_drained(request: HttpRequest) -> HttpResponseBase:
         response = get_response(request)
-        if response.status_code >= 400 or request.method not in ("GET", "HEAD"):
-            RequestBody.of(request).drain(limit_bytes=2 * max_body_bytes(), seconds=DRAIN_SECONDS)
+        RequestBody.of(request).drain(limit_bytes=2 * max_body_bytes(), seconds=DRAIN_SECONDS)
         return response
 
     return with_body_drained

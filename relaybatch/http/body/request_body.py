@@ -81,8 +81,15 @@ class RequestBody:
             self._remaining_bytes -= len(chunk)
         return chunk
 
+    @property
+    def _is_read(self) -> bool:
+        """Whether nothing is left, or there is no body. Of a chunked body, only the server knows."""
+        return not self.is_chunked and not self._remaining_bytes
+
     def drain(self, *, limit_bytes: int, seconds: float) -> None:
         """Read and discard the rest, for at most `limit_bytes` and `seconds`. The server closes what is left then."""
+        if self._is_read:
+            return
         release_connection()
         deadline = time.monotonic() + seconds
         before = self._socket.gettimeout() if self._socket else None

@@ -261,13 +261,14 @@ def test_the_answer_to_head_is_that_of_get_without_its_body(
     assert "no-body response" not in web.log()
 
 
+@pytest.mark.parametrize(("method", "ending"), [("POST", "/cancel"), ("GET", "")])
 def test_a_body_that_a_route_does_not_take_leaves_the_connection_to_the_next_request(
-    rows: SimpleNamespace, web: Web
+    rows: SimpleNamespace, web: Web, method: str, ending: str
 ) -> None:
     batch = submit(rows)
     with web.connected() as client:
-        cancel = head(rows, "Content-Length: 3000000", path=f"{PATH}/{batch.id}/cancel")
-        client.sendall(cancel + b" " * 3_000_000)
+        first = head(rows, "Content-Length: 3000000", method=method, path=f"{PATH}/{batch.id}{ending}")
+        client.sendall(first + b" " * 3_000_000)
         assert read_reply(client).status == 200
         client.sendall(head(rows, "Content-Length: 0", "Connection: close", method="GET", path="/healthz"))
         assert read_reply(client).status == 200
