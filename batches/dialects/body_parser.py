@@ -62,21 +62,25 @@ def parse_body(body: Text) -> SubmissionBody:
     return parsed
 
 
-def split_requests(body: SubmissionBody, *, max_items: int) -> list[Raw]:
-    """Split `requests` into the caller's bytes of each. Raises InvalidRequest unless it is a non-empty list within the
-    limit.
+def split_requests(body: SubmissionBody, *, max_items: int, max_split: int = 0) -> list[Raw]:
+    """Split `requests` into the caller's bytes of each.
+
+    Raises InvalidRequest unless it is a non-empty list of at most `max_items`. A caller with a check of its own before
+    that one (`require_item_count`) lets up to `max_split` pass, if that is more.
     """
+    max_split = max(max_split, max_items)
     if not body.has("requests"):
         raise InvalidRequest("`requests` is missing.", code="missing_field", param="requests")
     text = memoryview(body.member("requests"))
     if bytes(text[:1]) != b"[":
         raise InvalidRequest("`requests` must be a list.", param="requests")
     if count_byte(text, b",") > MAX_UNCHECKED_COMMAS:
-        _count_before_splitting(text, max_items=max_items)
+        _count_before_splitting(text, max_split=max_split, max_items=max_items)
     requests = _list_decoder.decode(text)
     if not requests:
         raise InvalidRequest("`requests` must not be empty.", param="requests")
-    require_item_count(requests, max_items=max_items)
+    if len(requests) > max_split:
+        require_item_count(requests, max_items=max_items)
     return requests
 
 
@@ -85,7 +89,7 @@ def require_item_count(requests: Sequence[Raw], *, max_items: int) -> None:
         raise _too_many_items(str(len(requests)), max_items=max_items)
 
 
-def _count_before_splitting(text: memoryview, *, max_items: int) -> None:
+def _count_before_splitting(text: memoryview, *, max_split: int, max_items: int) -> None:
     """Count the items before they are split. Raises InvalidRequest at the first one too many, or that is no object.
 
     A short list with a bad item passes: its dialect names every bad item.
@@ -97,15 +101,15 @@ def _count_before_splitting(text: memoryview, *, max_items: int) -> None:
         def __post_init__(self) -> None:
             nonlocal seen
             seen += 1
-            if seen > max_items:
+            if seen > max_split:
                 raise ValueError
 
     try:
         msgspec.json.Decoder(list[Counted]).decode(text)
     except msgspec.ValidationError:
-        if seen > max_items:
-            raise _too_many_items(f"more than {max_items}", max_items=max_items) from None
-        if not _is_within_limit(text, max_items=max_items):
+        if seen > max_split:
+            raise _too_many_items(f"more than {max_split}", max_items=max_items) from None
+        if not _is_within_limit(text, max_items=max_split):
             param = f"requests[{seen}]"
             raise InvalidRequest(f"{param}: must be an object.", param=param) from None
 

@@ -9,15 +9,14 @@ from django.conf import settings
 from msgspec import json
 
 from batches.dialects.bare_bodies import reject_bare_bodies
-from batches.dialects.body_parser import split_requests
-from batches.dialects.chat_batch import ChatBatchDeleted, ChatBatchList, chat_batch, created_chat_batch
+from batches.dialects.body_parser import require_item_count, split_requests
+from batches.dialects.chat_batch import ChatBatchDeleted, ChatBatchList, chat_batches, created_chat_batch
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
 from batches.dialects.dialect_response import DialectResponse, json_response
 from batches.dialects.paging import DEFAULT_LIMIT, requested_page
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id
-from batches.results.status import batch_statuses
 from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -43,10 +42,11 @@ class Chat:
         return settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES
 
     def parse_submission(self, body: SubmissionBody, context: RequestContext) -> Submission:
-        # Up to Relay's limit, so that bare bodies are recognized before chat's own lower limit rejects them.
-        max_items = max(settings.RELAY_BATCH_MAX_ITEMS, settings.RELAY_CUSTOM_ID_MAX_ITEMS)
-        requests = split_requests(body, max_items=max_items)
+        # Bare bodies, of which there may be more, are recognized before chat's own limit rejects them.
+        max_items = settings.RELAY_CUSTOM_ID_MAX_ITEMS
+        requests = split_requests(body, max_items=max_items, max_split=settings.RELAY_BATCH_MAX_ITEMS)
         reject_bare_bodies(requests)
+        require_item_count(requests, max_items=max_items)
         # A host name that is not ours is rejected now, not at the first poll, which has to give a link.
         context.origin()
         return parse_custom_id_submission(
@@ -62,7 +62,7 @@ class Chat:
         return 200, json.encode(created_chat_batch(batch))
 
     def render_status(self, batch: Batch, context: RequestContext) -> DialectResponse:
-        return json_response(chat_batch(batch_statuses([batch])[0], origin=context.origin()))
+        return json_response(chat_batches([batch], origin=context.origin())[0])
 
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
         return render_result_lines(batch, context)
@@ -84,7 +84,7 @@ class Chat:
         return json_response(
             ChatBatchList(
                 object="list",
-                data=[chat_batch(status, origin=origin) for status in batch_statuses(page.batches)],
+                data=chat_batches(page.batches, origin=origin),
                 first_id=page.first_id,
                 last_id=page.last_id,
                 has_more=page.has_more,

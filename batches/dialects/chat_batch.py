@@ -12,13 +12,14 @@ from msgspec import Meta, Struct
 from batches.models import ItemState
 from batches.models.batch import ProcessingStatus
 from batches.models.public_ids import public_id
+from batches.results.status import batch_counts
 from relaybatch.http.timestamps import EpochSeconds, epoch_seconds, optional_epoch_seconds
+from usage.totals import batch_totals
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from batches.models import Batch
-    from batches.results.status import BatchStatus
     from usage.totals import Total
 
 ENDPOINT = "/v1/chat/completions"
@@ -107,13 +108,21 @@ def created_chat_batch(batch: Batch) -> ChatBatch:
     return _chat_batch(batch, counts={ItemState.AVAILABLE.value: batch.total_items})
 
 
-def chat_batch(status: BatchStatus, *, origin: str) -> ChatBatch:
-    """`usage` and `results_url` are null until the batch has ended."""
-    batch = status.batch
-    if not batch.ended_at:
-        return _chat_batch(batch, counts=status.counts)
+def chat_batches(batches: Sequence[Batch], *, origin: str) -> list[ChatBatch]:
+    """Two queries: for the counts of those that run, and for the usage of those that have ended."""
+    counts, totals = batch_counts(batches), batch_totals(batch.id for batch in batches if batch.ended_at)
+    return [
+        chat_batch(batch, counts=counts[batch.id], total=totals.get(batch.id), origin=origin)
+        for batch in batches
+    ]
+
+
+def chat_batch(batch: Batch, *, counts: Mapping[str, int], total: Total | None, origin: str) -> ChatBatch:
+    """`total`: None until the batch has ended; `usage` and `results_url` are null then."""
+    if total is None:
+        return _chat_batch(batch, counts=counts)
     results_url = f"{origin}/v1/batches/{public_id('chat', batch.id)}/results"
-    return _chat_batch(batch, counts=status.counts, usage=_chat_usage(status.usage), results_url=results_url)
+    return _chat_batch(batch, counts=counts, usage=_chat_usage(total), results_url=results_url)
 
 
 def _chat_batch(

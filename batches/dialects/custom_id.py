@@ -11,7 +11,6 @@ import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw
 
-from batches.dialects.body_parser import require_item_count
 from batches.dialects.item_errors import raise_item_errors
 from batches.submission.submission import Submission
 from relaybatch.http.body.json_member import Member, is_present
@@ -60,7 +59,6 @@ def parse_custom_id_submission(
     """
     params: list[Raw] = []
     ids: dict[str, int] = {}
-    require_item_count(requests, max_items=settings.RELAY_CUSTOM_ID_MAX_ITEMS)
     raise_item_errors(_item_problems(requests, rule=rule, ids=ids, params=params))
     raise_item_errors(_oversized_items(params), error=too_large, code="item_too_large")
     _check_depth(params)

@@ -165,5 +165,8 @@ def _log_end(claim: Claim, settled: Settlement | None) -> None:
         return
     level = logging.DEBUG if settled.state is ItemState.COMPLETED else logging.INFO
     code = settled.failure.code.value if settled.failure else ""
-    fields = {"state": settled.state.value, "code": code}
-    logger.log(level, "attempt settled", extra={**claim.log_fields, **fields})
+    logger.log(
+        level,
+        "attempt settled",
+        extra={**claim.log_fields, "state": settled.state.value, "code": code},
+    )

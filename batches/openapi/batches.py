@@ -149,7 +149,7 @@ _CANCEL = Operation(
         200: json_response(
             "The cancel is recorded.",
             (ChatBatch, RelayCancelled),
-            chat=examples.CHAT_BATCH | {"status": "cancelling", "processing_status": "canceling"},
+            chat=examples.CANCELLED_CHAT_BATCH,
             relay={"status": "cancelled"},
         )
     },

@@ -23,6 +23,7 @@ MESSAGES_SUBMISSION = {
 RETRY_RATE_LIMITED = {"error_code": ["rate_limited", "timeout"]}
 
 _RELAY_ID = "019a4f2e-6b1c-7c3e-9d5a-2f60b1a3c4d5"
+_CANCELLED_AT = "2026-10-21T09:14:23.512Z"
 _CREATED_AT, _EXPIRES_AT = "2026-10-21T09:14:03.512Z", "2026-10-22T09:14:03.512Z"
 _NOTHING_USED = {"input": 0, "cache_read": 0, "cache_write": 0, "output": 0}
 
@@ -89,6 +90,11 @@ CHAT_BATCH: dict[str, Any] = {
     "processing_status": "in_progress",
     "results_url": None,
 }
+CANCELLED_CHAT_BATCH = CHAT_BATCH | {
+    "status": "cancelling",
+    "cancelling_at": 1_792_574_063,
+    "processing_status": "canceling",
+}
 MESSAGE_BATCH: dict[str, Any] = {
     "id": "msgbatch_019a4f2e6b1c7c3e9d5a2f60b1a3c4d5",
     "type": "message_batch",
@@ -100,6 +106,10 @@ MESSAGE_BATCH: dict[str, Any] = {
     "cancel_initiated_at": None,
     "archived_at": None,
     "results_url": None,
+}
+CANCELLED_MESSAGE_BATCH = MESSAGE_BATCH | {
+    "processing_status": "canceling",
+    "cancel_initiated_at": _CANCELLED_AT,
 }
 RESULT_LINES = (
     '{"custom_id":"greeting-1","result":{"type":"succeeded","message":{"content":"Hello."}}}\n'

@@ -105,7 +105,7 @@ _CANCEL = Operation(
     tag=_TAG,
     summary="Stop what has not finished",
     description="Calling it again, or after the end, changes nothing.",
-    responses={200: _BATCH},
+    responses={200: json_response("The batch.", MessageBatch, messages=examples.CANCELLED_MESSAGE_BATCH)},
     errors=(404,),
 )
 _RETRY = Operation(

@@ -99,6 +99,11 @@ class JsonRenderer(BaseRenderer):
         return body.replace(b"\xe2\x80\xa8", rb"\u2028").replace(b"\xe2\x80\xa9", rb"\u2029")
 
 
+def is_messages_path(path: str) -> bool:
+    """Whether errors at this path have Anthropic's form."""
+    return f"{path}/".startswith(MESSAGES_PREFIX)
+
+
 def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse:
     """Render the error in the path's envelope: Anthropic's under /v1/messages/, else OpenAI's."""
     status = error.http_status
@@ -117,7 +122,7 @@ def error_response(request: HttpRequest, error: errors.ApiError) -> HttpResponse
 
 def _envelope(request: HttpRequest, error: errors.ApiError) -> ErrorResponse | MessagesErrorResponse:
     status = error.http_status
-    if f"{request.path_info}/".startswith(MESSAGES_PREFIX):
+    if is_messages_path(request.path_info):
         messages_default: MessagesErrorType = "api_error" if status >= 500 else "invalid_request_error"
         messages_kind = _MESSAGES_TYPES.get(status, messages_default)
         detail = MessagesErrorDetail(type=messages_kind, message=error.message)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from relaybatch.http.error_envelopes import ErrorResponse, MessagesErrorResponse
-from relaybatch.http.error_responses import MESSAGES_PREFIX
+from relaybatch.http.error_responses import is_messages_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -149,7 +149,7 @@ def error_responses(
 
 
 def error_envelope(path: str) -> type[ErrorResponse | MessagesErrorResponse]:
-    return MessagesErrorResponse if f"{path}/".startswith(MESSAGES_PREFIX) else ErrorResponse
+    return MessagesErrorResponse if is_messages_path(path) else ErrorResponse
 
 
 def _error_name(path: str, status: int) -> str:

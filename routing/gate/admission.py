@@ -163,13 +163,15 @@ class Admission:
             self.host_key_rejected = parse_host_key_rejection(result)
         if opened_ms := int(result[-1]):
             released = call["released"]
-            details = {
-                "host": binding.host,
-                "host_key": binding.keys[released["index"] - 1].name,
-                "status": released["signal"]["status"],
-                "seconds": round(opened_ms / 1000),
-            }
-            logger.warning("breaker opened", extra=details)
+            logger.warning(
+                "breaker opened",
+                extra={
+                    "host": binding.host,
+                    "host_key": binding.keys[released["index"] - 1].name,
+                    "status": released["signal"]["status"],
+                    "seconds": round(opened_ms / 1000),
+                },
+            )
 
     def _must_report(self) -> bool:
         key_rules = self._key.rules if self._key else ()

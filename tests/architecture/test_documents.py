@@ -85,14 +85,12 @@ def error_codes() -> set[str]:
 
 
 def codes_of(path: Path) -> Iterator[str]:
-    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`. Items' codes are the enum FailureCode."""
+    """`code="…"`, a class's `code = "…"`, `…_CODE = "…"`."""
     for call in calls(path):
         yield from (constant(word.value) for word in call.keywords if word.arg == "code")
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Assign) and re.fullmatch(r"code|[A-Z]+_CODE", ast.unparse(node.targets[0])):
             yield constant(node.value)
-        if isinstance(node, ast.ClassDef) and node.name == "FailureCode":
-            yield from (constant(member.value) for member in node.body if isinstance(member, ast.Assign))
 
 
 def constant(node: ast.AST) -> str:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
+from jsonschema_rs import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from relaybatch.api_docs.document import document
+from tests.support.run.conformance import assert_example_conforms
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "openapi.yaml"
 # Pages for people, and what answers where nothing is served.
@@ -37,8 +40,7 @@ def test_every_route_and_method_is_described() -> None:
 
 
 def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
-    operations = [operation for methods in document()["paths"].values() for operation in methods.values()]
-    names = [operation["operationId"] for operation in operations]
+    names = [operation["operationId"] for operation in _operations()]
     assert len(set(names)) == len(names)
     for reference in _references(document()):
         target: Any = document()
@@ -46,8 +48,35 @@ def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
             target = target[step]
 
 
-def test_a_credential_is_a_bearer_or_an_api_key_whichever_is_sent() -> None:
-    assert document()["paths"]["/v1/batches"]["post"]["security"] == [{"relayKey": []}, {"xApiKey": []}]
+def test_its_version_is_the_projects() -> None:
+    project = tomllib.loads((FILE.parents[1] / "pyproject.toml").read_text())["project"]
+    assert document()["info"]["version"] == project["version"]
+
+
+def test_each_example_of_an_answer_is_what_its_schema_says() -> None:
+    examples = [each for operation in _operations() for each in _examples(operation["responses"].values())]
+    assert len(examples) == 20
+    for content, value in examples:
+        assert_example_conforms(content, value, str(value)[:80])
+
+
+def test_each_example_of_a_request_is_what_its_schema_says() -> None:
+    examples = [each for operation in _operations() for each in _examples([operation.get("requestBody", {})])]
+    assert len(examples) > 3
+    for content, value in examples:
+        schema = content["schema"] | {"components": document()["components"]}
+        assert [error.message for error in Draft202012Validator(schema).iter_errors(value)] == []
+
+
+def _operations() -> list[dict[str, Any]]:
+    return [operation for methods in document()["paths"].values() for operation in methods.values()]
+
+
+def _examples(bodies: Iterable[dict[str, Any]]) -> Iterator[tuple[dict[str, Any], Any]]:
+    """The content that each example stands in, and its value."""
+    for body in bodies:
+        for content in body.get("content", {}).values():
+            yield from ((content, example["value"]) for example in content.get("examples", {}).values())
 
 
 def _routes(patterns: list[Any], prefix: str = "") -> Iterator[tuple[str, str]]:

@@ -265,8 +265,13 @@ class TestChatList:
         for _ in range(3):
             CHAT.create(client, rows)
         ended(client, rows, CHAT)
-        with django_assert_num_queries(5):  # credential, batches, counts, waiting reasons, usage
+        with django_assert_num_queries(
+            4
+        ):  # credential, batches, counts of those that run, usage of those that ended
             assert len(get(client, rows, CHAT.path)["data"]) == 4
+        running = CHAT.create(client, rows)
+        with django_assert_num_queries(3):  # credential, batch, counts
+            get(client, rows, path(CHAT, running))
 
 
 @BOTH

@@ -11,6 +11,7 @@ from django.test import Client
 from jsonschema_rs import Draft202012Validator
 
 from relaybatch.api_docs.document import document
+from relaybatch.http.error_responses import is_messages_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,10 @@ MAX_CHECKED_BYTES = 1 << 20
 
 
 def assert_conforms(method: str, path: str, status: int, headers: Mapping[str, str], body: bytes) -> None:
-    """`headers` by lower-case names. Paths that nobody serves have to be a 404, unknown methods a 405."""
+    """`headers` by lower-case names. Unknown methods have to be a 405.
+
+    Of a path that nobody serves, any error of the whole service will do.
+    """
     if PAGES.fullmatch(path):
         return
     where = f"{method} {path} -> {status}"
@@ -39,8 +43,19 @@ def assert_conforms(method: str, path: str, status: int, headers: Mapping[str, s
     if content_type == "application/json":
         _validate(content["schema"], json.loads(body), where)
     elif "x-line-schema" in content:
-        for line in body.splitlines():
-            _validate(content["x-line-schema"], json.loads(line), where)
+        _validate_lines(content, body, where)
+
+
+def assert_example_conforms(content: Mapping[str, Any], example: Any, where: str) -> None:
+    if "x-line-schema" in content:
+        _validate_lines(content, example, where)
+    else:
+        _validate(content["schema"], example, where)
+
+
+def _validate_lines(content: Mapping[str, Any], lines: str | bytes, where: str) -> None:
+    for line in lines.splitlines():
+        _validate(content["x-line-schema"], json.loads(line), where)
 
 
 def check_client_responses(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +92,7 @@ def _checked(
 
 
 def _documented(method: str, path: str, status: int, where: str) -> dict[str, Any]:
-    messages = f"{path}/".startswith("/v1/messages/")
+    messages = is_messages_path(path)
     operations = _operations(path)
     if operations is None:
         assert status in (400, 404, 500, 503), where

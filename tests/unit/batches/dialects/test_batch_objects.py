@@ -15,7 +15,6 @@ from msgspec import to_builtins
 from batches.dialects import CHAT, MESSAGES
 from batches.dialects import chat_batch as chat_batches
 from batches.models import Batch
-from batches.results.status import BatchStatus
 from tests.support.calls.request_contexts import ORIGIN, request_context
 from usage.totals import Total
 
@@ -47,13 +46,9 @@ def chat_batch(
     *, counts: dict[str, int] | None = None, tokens: dict[str, int] | None = None, **fields: Any
 ) -> dict[str, Any]:
     one = batch(**fields)
-    status = BatchStatus(
-        batch=one,
-        counts=one.final_counts or counts or {},
-        waiting={},
-        usage=Total(currency="USD", tokens=tokens or {}),
-    )
-    value: dict[str, Any] = to_builtins(chat_batches.chat_batch(status, origin=ORIGIN))
+    total = Total(currency="USD", tokens=tokens or {}) if one.ended_at else None
+    found = chat_batches.chat_batch(one, counts=one.final_counts or counts or {}, total=total, origin=ORIGIN)
+    value: dict[str, Any] = to_builtins(found)
     openai_types.Batch.model_validate(value, strict=True)
     return value
 

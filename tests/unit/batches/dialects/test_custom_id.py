@@ -187,16 +187,16 @@ def test_more_items_than_allowed_are_refused_with_the_limit(dialect: Dialect, se
     ("element", "param", "message"),
     [
         (b"1", "requests[0]", "must be an object"),
-        (b"{}", "requests", "more than {limit} items; at most {limit}"),
+        (b"{}", "requests", "more than {split} items; at most 1000 are allowed"),
     ],
 )
 def test_a_list_of_a_million_little_things_is_refused_before_each_is_looked_at(
     dialect: Dialect, element: bytes, param: str, message: str
 ) -> None:
     parsed = parse_body(body(*[element] * (MAX_UNCHECKED_COMMAS + 2)))
-    # Relay's limit on the path that it shares, for bodies whose `shape` was forgotten.
-    limit = 50_000 if dialect is CHAT else 1_000
-    with pytest.raises(InvalidRequest, match=message.format(limit=limit)) as refused:
+    # Chat reads up to Relay's limit, which shares its path, for bodies whose `shape` was forgotten.
+    split = 50_000 if dialect is CHAT else 1_000
+    with pytest.raises(InvalidRequest, match=message.format(split=split)) as refused:
         dialect.parse_submission(parsed, request_context())
     assert refused.value.param == param
 
