@@ -23,5 +23,5 @@ class DialectResponse:
     content_type: str = JSON_CONTENT_TYPE
 
 
-def json_response(value: Any, *, status: int = 200) -> DialectResponse:
-    return DialectResponse(json.encode(value), status=status)
+def json_response(value: Any) -> DialectResponse:
+    return DialectResponse(json.encode(value))

@@ -9,12 +9,14 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from tests.chaos.checks.live_checks import TO_THE_END
 from tests.chaos.deployment.catalog import OWNERS
 from tests.chaos.submitted import CREATED, DIALECTS, new_submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.chaos.checks.findings import Findings
     from tests.chaos.checks.live_checks import LiveChecks
     from tests.chaos.deployment.web import Reply, WebClient
     from tests.chaos.submitted import Submission
@@ -28,7 +30,7 @@ MAX_CREATE_TRIES = 60
 class Clients:
     """`submissions`: everything submitted. `retried`: tags of batches whose failed items were resubmitted."""
 
-    def __init__(self, web: WebClient, live_checks: LiveChecks, *, seed: int) -> None:
+    def __init__(self, web: WebClient, live_checks: LiveChecks, findings: Findings, *, seed: int) -> None:
         self.submissions: list[Submission] = []
         self.retried: set[str] = set()
         self.actions: Counter[str] = Counter()
@@ -38,7 +40,10 @@ class Clients:
         self._random = random.Random(f"clients {seed}")
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, name="client", daemon=True) for _ in range(THREADS)
+            threading.Thread(
+                target=findings.run_to_the_end, args=(TO_THE_END, self._run), name="client", daemon=True
+            )
+            for _ in range(THREADS)
         ]
         self._numbers = itertools.count(1)
 

@@ -95,7 +95,7 @@ class _Run:
         self.shutdown = shutdown
         self.web = WebClient(deployment, findings)
         self.live_checks = LiveChecks(deployment, self.web, findings, seed=seed)
-        self.clients = Clients(self.web, self.live_checks, seed=seed)
+        self.clients = Clients(self.web, self.live_checks, findings, seed=seed)
         self.faults = FaultInjector(deployment, findings, seed=seed, shutdown=shutdown)
         self.resources = ResourceChecks(deployment)
 

@@ -205,10 +205,13 @@ def check_usage_totals(deployment: ChaosDeployment, findings: Findings, *, shutd
 
 def check_logs(deployment: ChaosDeployment, findings: Findings) -> None:
     """Outages are logged as warnings. Any other exception has a log line with `exception`, or a traceback."""
-    for path in sorted((deployment.home / "logs").glob("*-*.log")):
+    name = "no process logs an unexpected exception"
+    paths = sorted((deployment.home / "logs").glob("*-*.log"))
+    findings.record(name, *([] if paths else ["there are no logs"]), times=0)
+    for path in paths:
         lines = path.read_text(errors="replace").splitlines()
         found = [f"{path.name}: {line[:300]}" for line in lines if _is_unexpected(line)]
-        findings.record("no process logs an unexpected exception", *found[:MAX_LOG_LINES], times=len(lines))
+        findings.record(name, *found[:MAX_LOG_LINES], times=len(lines))
 
 
 def _is_unexpected(line: str) -> bool:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MAX_EXAMPLES = 20
 """How many violations of an invariant are kept as examples."""
@@ -32,6 +36,15 @@ class Findings:
             invariant.looked_at += times
             invariant.violations += len(violations)
             invariant.examples += violations[: MAX_EXAMPLES - len(invariant.examples)]
+
+    def run_to_the_end(self, name: str, run: Callable[[], None]) -> None:
+        """Call `run`, of a thread. An exception would end it unnoticed: it is a violation of the invariant `name`."""
+        try:
+            run()
+        except Exception as error:  # noqa: BLE001 -- recorded, and reported at the end
+            self.record(name, f"{type(error).__name__}: {error}"[:300])
+        else:
+            self.record(name)
 
     @property
     def invariants(self) -> list[Invariant]:

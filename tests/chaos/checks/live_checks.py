@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ADD_UP = "counts add up to the items, at every poll"
 ONE_INSTANT = "counts and items of one answer are of one instant"
 ONCE_FINAL = "a final state never changes"
+TO_THE_END = "live checks and clients run to the end"
 ONE_BATCH = "one Idempotency-Key, one batch"
 SQL_INTERVAL_SECONDS = 0.5
 HTTP_INTERVAL_SECONDS = 0.05
@@ -80,7 +81,9 @@ class LiveChecks:
         self._last_states: dict[uuid.UUID, dict[int, str]] = {}
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=run, name="live checks", daemon=True)
+            threading.Thread(
+                target=findings.run_to_the_end, args=(TO_THE_END, run), name="live checks", daemon=True
+            )
             for run in (self._run_sql_checks, self._run_http_checks)
         ]
 
@@ -118,6 +121,7 @@ class LiveChecks:
 
     def _run_sql_checks(self) -> None:
         database: psycopg.Connection[Any] | None = None
+        last_failures = 0
         while True:
             over = self._stop.wait(SQL_INTERVAL_SECONDS)
             try:
@@ -125,7 +129,11 @@ class LiveChecks:
                 self._check_counts(database)
                 self._check_final_items(database)
             except psycopg.OperationalError:
+                last_failures += over
+                if last_failures > 1:  # no more faults: on a new connection, the last check has to succeed
+                    raise
                 database = None
+                continue
             if over:
                 break
         if database:
