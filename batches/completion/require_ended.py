@@ -1,4 +1,5 @@
-"""The 409 «has not ended yet»: results, retry and delete are for batches that have ended."""
+"""The 409 «has not ended yet»: what a dialect says to a request for results, retry or delete before the end. Relay's
+results have no such rule: they may be read at any time."""
 
 from __future__ import annotations
 

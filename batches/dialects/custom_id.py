@@ -12,6 +12,7 @@ from django.conf import settings
 from msgspec import UNSET, Raw
 
 from batches.dialects.item_errors import raise_item_errors
+from batches.states import RateLimitMode
 from batches.submission.submission import Submission
 from relaybatch.http.body.json_member import Member, is_present
 from relaybatch.http.body.json_scan import is_too_deep, too_deep
@@ -68,7 +69,7 @@ def parse_custom_id_submission(
         requests=params,
         custom_ids=list(ids),
         max_attempts=settings.RELAY_BATCH_MAX_ATTEMPTS,
-        on_rate_limit="wait",
+        on_rate_limit=RateLimitMode.WAIT,
         lifetime_seconds=LIFETIME_SECONDS,
         upstream_headers=upstream_headers,
     )

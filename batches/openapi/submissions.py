@@ -7,11 +7,15 @@ from typing import Any
 from batches.dialects.chat import CUSTOM_ID_RULE as CHAT_CUSTOM_ID
 from batches.dialects.messages import CUSTOM_ID_RULE as MESSAGES_CUSTOM_ID
 from batches.dialects.relay.submission import (
+    MAX_ATTEMPTS,
+    MAX_LIFETIME_SECONDS,
     MAX_METADATA_KEY_CHARACTERS,
     MAX_METADATA_PAIRS,
     MAX_METADATA_VALUE_CHARACTERS,
+    MIN_LIFETIME_SECONDS,
     SHAPES,
 )
+from batches.states import RateLimitMode
 from relaybatch.http.openapi import header
 
 IDEMPOTENCY_KEY = header(
@@ -58,9 +62,17 @@ RELAY = {
             },
             "description": "Bodies of that shape, without streaming.",
         },
-        "max_attempts": {"type": ["integer", "null"], "minimum": 1, "maximum": 10, "default": 1},
-        "on_rate_limit": {"type": ["string", "null"], "enum": ["fail", "wait", None], "default": "fail"},
-        "expires_in_seconds": {"type": ["integer", "null"], "minimum": 60, "maximum": 2_592_000},
+        "max_attempts": {"type": ["integer", "null"], "minimum": 1, "maximum": MAX_ATTEMPTS, "default": 1},
+        "on_rate_limit": {
+            "type": ["string", "null"],
+            "enum": [*map(str, RateLimitMode), None],
+            "default": str(RateLimitMode.FAIL),
+        },
+        "expires_in_seconds": {
+            "type": ["integer", "null"],
+            "minimum": MIN_LIFETIME_SECONDS,
+            "maximum": MAX_LIFETIME_SECONDS,
+        },
         "metadata": {
             "type": ["object", "null"],
             "propertyNames": {"maxLength": MAX_METADATA_KEY_CHARACTERS},

@@ -11,6 +11,7 @@ from msgspec import UNSET, Raw, UnsetType
 from batches.dialects.body_parser import split_requests
 from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.item_errors import raise_item_errors
+from batches.states import RateLimitMode
 from batches.submission.submission import Submission
 from relaybatch.http.body.json_scan import is_too_deep, too_deep
 from relaybatch.http.errors import InvalidRequest
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # Each adapter serves one shape. This is a live view of the registry.
 SHAPES = ADAPTERS.keys()
+MAX_ATTEMPTS = 10
+MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 60, 2_592_000
 MAX_METADATA_PAIRS, MAX_METADATA_KEY_CHARACTERS, MAX_METADATA_VALUE_CHARACTERS = 16, 64, 512
 # Enough for metadata within its limits, every character written as two escapes, with white space between the pairs.
 MAX_METADATA_BYTES = 131_072
@@ -62,9 +65,11 @@ def parse_relay_submission(body: SubmissionBody, *, headers: Mapping[str, str]) 
         dialect="relay",
         shape=shape,
         requests=requests,
-        max_attempts=_read_integer(body, "max_attempts", minimum=1, maximum=10) or 1,
+        max_attempts=_read_integer(body, "max_attempts", minimum=1, maximum=MAX_ATTEMPTS) or 1,
         on_rate_limit=_on_rate_limit(body),
-        lifetime_seconds=_read_integer(body, "expires_in_seconds", minimum=60, maximum=2_592_000),
+        lifetime_seconds=_read_integer(
+            body, "expires_in_seconds", minimum=MIN_LIFETIME_SECONDS, maximum=MAX_LIFETIME_SECONDS
+        ),
         metadata=_metadata(body),
         upstream_headers=upstream_headers(headers) if shape == "anthropic" else {},
     )
@@ -143,9 +148,9 @@ def _read_integer(body: SubmissionBody, name: str, *, minimum: int, maximum: int
 
 def _on_rate_limit(body: SubmissionBody) -> str:
     if not body.has("on_rate_limit"):
-        return "fail"
+        return RateLimitMode.FAIL
     value = _read_member(body, "on_rate_limit", str)
-    if value not in ("fail", "wait"):
+    if value not in list(RateLimitMode):
         raise InvalidRequest("`on_rate_limit` must be fail or wait.", param="on_rate_limit")
     return str(value)
 
