@@ -3,6 +3,7 @@
 from batches.models.batch import Batch
 from batches.models.idempotency_key import IdempotencyKey
 from batches.models.item import BatchItem
+from batches.models.item_response import ItemResponse
 from batches.models.keyless_create import KeylessCreate
 from batches.models.owner import Owner
 from batches.models.payload_store import PayloadChunk, PayloadStoreMark
@@ -15,6 +16,7 @@ __all__ = [
     "Batch",
     "BatchItem",
     "IdempotencyKey",
+    "ItemResponse",
     "ItemState",
     "KeylessCreate",
     "Owner",
