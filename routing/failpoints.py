@@ -27,6 +27,7 @@ POINTS = (
     "before_send",
     "after_send",
     "before_settle",
+    "in_group_settle",
     "while_settling",
     "after_settle",
     "in_publish",

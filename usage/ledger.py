@@ -28,7 +28,8 @@ SUM_COLUMNS = ("requests", "unpriced", "cost_nanos", *METERS)
 def event_ctes(*, fence: str | None = None) -> str:
     """`usage_event AS (…), usage_total AS (…)`, for a WITH after the CTE that `fence` names. Takes `parameters()`.
 
-    Nothing is saved when the fence has no row. An event that exists already is neither changed nor counted again.
+    Saved are the events whose ids the fence has as `event_id`. One that exists already is neither changed nor counted
+    again.
     `usage_event` has a row for each event that was saved.
     """
     return f"{_event_cte(fence)},\n{_TOTAL_CTE}"
@@ -81,7 +82,7 @@ def _event_cte(fence: str | None) -> str:
   INSERT INTO usage_usageevent (at, {", ".join(_EVENT_COLUMNS)})
   SELECT now(), {", ".join(_EVENT_COLUMNS)}
   FROM jsonb_populate_recordset(NULL::usage_usageevent, %(usage_events)s::jsonb)
-  {f"WHERE EXISTS (SELECT FROM {fence})" if fence else ""}
+  {f"WHERE id IN (SELECT event_id FROM {fence})" if fence else ""}
   ON CONFLICT DO NOTHING
   RETURNING at, batch_id, project_id, late, cost_nanos, {", ".join(METERS)}
 )"""

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     import uuid
 
 LOCK_EXCLUSIVE = "SELECT pg_advisory_xact_lock(%s)"
-LOCK_SHARED = "SELECT pg_advisory_xact_lock_shared(%s)"
 
-_END_IF_COMPLETE = f"""
+# Under the exclusive lock.
+END_IF_COMPLETE = f"""
 UPDATE batches_batch SET ended_at = clock_timestamp(), final_counts = (
     SELECT coalesce(jsonb_object_agg(state, n), '{{}}') FROM (
         SELECT state, count(*) AS n FROM batches_batchitem WHERE batch_id = %(batch)s GROUP BY state) AS counts)
@@ -42,7 +42,7 @@ def lock_exclusive(batch_id: uuid.UUID) -> None:
 def end_if_complete(batch_id: uuid.UUID) -> bool:
     """End the batch when none of its items is open; True when this call did. Needs `lock_exclusive`."""
     with connection.cursor() as cursor:
-        cursor.execute(_END_IF_COMPLETE, {"batch": batch_id})
+        cursor.execute(END_IF_COMPLETE, {"batch": batch_id})
         return bool(cursor.rowcount)
 
 

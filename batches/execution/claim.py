@@ -16,7 +16,7 @@ from routing.calls.waiting_reason import WaitingReason
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
 _CLAIM_COLUMNS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.excused, i.excused_403, i.claim_no, i.started_at,
@@ -30,14 +30,20 @@ coalesce(b.expires_at <= clock_timestamp(), false) AS is_overdue,
 EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = %(breaker_open)s)
     AS has_breaker_pause"""
 
+# Those that somebody else has locked are skipped: who waits for one row while it holds others may wait for ever.
+_CLAIMABLE = """
+SELECT id FROM batches_batchitem WHERE id = ANY(%(items)s) AND state = 'available'
+  AND (not_before IS NULL OR not_before <= clock_timestamp()) FOR NO KEY UPDATE"""
 _CLAIM = f"""
+WITH claimable AS ({_CLAIMABLE}{{skip_locked}})
 UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, attempt = i.attempt + 1,
     worker_id = %(worker)s, started_at = clock_timestamp(), not_before = NULL, waiting_reason = ''
-FROM batches_batch b JOIN batches_owner o ON o.id = b.owner_id
-WHERE i.id = %(item)s AND i.state = 'available' AND b.id = i.batch_id
-  AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())
+FROM claimable, batches_batch b JOIN batches_owner o ON o.id = b.owner_id
+WHERE i.id = claimable.id AND b.id = i.batch_id
 RETURNING {_CLAIM_COLUMNS}
 """
+_CLAIM_ONE = _CLAIM.format(skip_locked="")
+_CLAIM_UNLOCKED = _CLAIM.format(skip_locked=" SKIP LOCKED")
 
 _HELD_BY_WORKER = f"""
 SELECT {_CLAIM_COLUMNS} FROM batches_batchitem i
@@ -126,7 +132,13 @@ class Claim:
 
 def claim_item(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
     """Claim the item; None where someone else has it, it is not due, or it is final. Safe for any id, at any time."""
-    return next(iter(_fetch(_CLAIM, {"item": item_id, "worker": worker_id})), None)
+    return next(iter(_fetch(_CLAIM_ONE, {"items": [item_id], "worker": worker_id})), None)
+
+
+def claim_unlocked(item_ids: Sequence[uuid.UUID], *, worker_id: uuid.UUID) -> dict[uuid.UUID, Claim]:
+    """Claim several items in one transaction, but those whose rows are locked: what is missing may be claimed alone."""
+    claims = _fetch(_CLAIM_UNLOCKED, {"items": list(item_ids), "worker": worker_id})
+    return {claim.item_id: claim for claim in claims}
 
 
 def claim_held_by(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:

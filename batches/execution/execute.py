@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from batches.execution.abort_cancelled import is_batch_cancelled
 from batches.execution.attempt_event import attempt_info, event_without_send
 from batches.execution.claim import claim_held_by, claim_item
 from batches.execution.item_payload import STORE_RESULT_FAILED, load_request, store_response
@@ -36,11 +37,16 @@ from usage.metered_send import Metered, metered_send
 if TYPE_CHECKING:
     import uuid
 
+    from batches.execution.call_slots import CallSlot
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
     from routing.transport.abort_handle import AbortHandle
 
 logger = logging.getLogger(__name__)
+
+# Of a claim that waited longer for its slot, the batch may have been cancelled since.
+MAX_CLAIM_AGE_SECONDS = 0.025
+CANCELLED_BEFORE_SEND = Settlement(ItemState.CANCELLED, failure=CANCELLED_UNSENT, is_counted=False)
 
 
 def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | None:
@@ -50,14 +56,14 @@ def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | Non
     Returns None where no other item can take its place: it was not claimed; or it was given back because the policy's
     calls are at their concurrency limit, and the end of one of those publishes the next item.
     """
-    with in_flight.reserve(item_id) as is_reserved:
-        if not is_reserved:
+    with in_flight.reserve(item_id) as is_reserved, in_flight.call_slots.near() as slot:
+        if not (is_reserved and slot):
             return None
-        claim = retry_during_outage(_claim, item_id, worker_id=in_flight.worker_id)
+        claim = retry_during_outage(_claim, item_id, in_flight)
         if claim is None:
             return None
         failpoint("after_claim")
-        settlement = _attempt_safely(claim, in_flight)
+        settlement = _attempt_safely(claim, slot, in_flight)
         failpoint("before_settle")
         settled = retry_during_outage(settle_with_fallbacks, claim, settlement)
         failpoint("after_settle")
@@ -66,35 +72,53 @@ def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | Non
     return None if settlement and settlement.concurrency_limit else claim
 
 
-def _claim(item_id: uuid.UUID, *, worker_id: uuid.UUID) -> Claim | None:
+def _claim(item_id: uuid.UUID, in_flight: InFlightItems) -> Claim | None:
     # A claim may have been committed before the connection dropped: the repeated call then finds it as ours.
-    return claim_item(item_id, worker_id=worker_id) or claim_held_by(item_id, worker_id=worker_id)
+    worker_id = in_flight.worker_id
+    return (
+        in_flight.claim(item_id)
+        or claim_item(item_id, worker_id=worker_id)
+        or claim_held_by(item_id, worker_id=worker_id)
+    )
 
 
-def _attempt_safely(claim: Claim, in_flight: InFlightItems) -> Settlement | None:
+def _attempt_safely(claim: Claim, slot: CallSlot, in_flight: InFlightItems) -> Settlement | None:
     """Check, send and store the response. An unexpected exception is logged and gives None, to be settled as
     `worker_lost`, so that the item never stays `running`."""
     with in_flight.track(claim) as abort_handle:
         try:
-            attempted = retry_during_outage(_check_and_send, claim, abort_handle)
+            attempted = _attempt(claim, slot, abort_handle)
             return _settlement_of(claim, attempted) if isinstance(attempted, Metered) else attempted
         except Exception:
             logger.exception("attempt failed unexpectedly", extra=claim.log_fields)
             return None
 
 
-def _check_and_send(claim: Claim, abort_handle: AbortHandle) -> Metered | Settlement:
-    """Return the call's outcome, or the settlement of an attempt that ends before the call.
-
-    Raises DATABASE_UNAVAILABLE only while nothing has been sent, so that it can be repeated.
-    """
-    started = time.monotonic()
+def _attempt(claim: Claim, slot: CallSlot, abort_handle: AbortHandle) -> Metered | Settlement:
+    """Return the call's outcome, or the settlement of an attempt that ends before the call."""
     if claim.is_cancelled:
-        return Settlement(ItemState.CANCELLED, failure=CANCELLED_UNSENT, is_counted=False)
+        return CANCELLED_BEFORE_SEND
     if claim.is_overdue:
         return Settlement(ItemState.EXPIRED, failure=EXPIRED_UNSENT, is_counted=False)
+    started = time.monotonic()
     try:
-        body = load_request(claim)
+        body = retry_during_outage(load_request, claim)
+    except CallFailed as error:
+        return _rejected(claim, error.failure, started)
+    with slot as has_slot:
+        if not has_slot:
+            return give_back(reason=None)
+        return retry_during_outage(_check_and_send, claim, slot, body, abort_handle)
+
+
+def _check_and_send(
+    claim: Claim, slot: CallSlot, body: bytes, abort_handle: AbortHandle
+) -> Metered | Settlement:
+    """Raises DATABASE_UNAVAILABLE only while nothing has been sent, so that it can be repeated."""
+    started = time.monotonic()
+    if slot.waited_seconds > MAX_CLAIM_AGE_SECONDS and is_batch_cancelled(claim.batch_id):
+        return CANCELLED_BEFORE_SEND
+    try:
         caller_snapshot = recheck(claim.caller)
     except CallFailed as error:
         return _rejected(claim, error.failure, started)
@@ -138,8 +162,10 @@ def _settlement_of(claim: Claim, metered: Metered) -> Settlement:
 
 
 def _store(claim: Claim, metered: Metered) -> Settlement:
-    # The response is stored before the row says that there is one.
+    # The response is stored before the row says that there is one, or with it.
     body, event = metered.outcome.body, metered.event
+    if len(body) <= settings.RELAY_BATCH_INLINE_RESPONSE_BYTES:
+        return settle_completed(response_length=len(body), response=body, event=event)
     if store_response(claim, body):
         return settle_completed(response_length=len(body), event=event)
     failure = STORE_RESULT_FAILED

@@ -8,12 +8,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from batches.execution.call_slots import CallSlots
+from batches.execution.claim import claim_unlocked
+from relaybatch.db.group_commit import GroupCommit
 from routing.calls.failures import FailureCode
 from routing.transport.abort_handle import AbortHandle
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from batches.execution.claim import Claim
 
@@ -25,14 +28,25 @@ class InFlightItem:
 
 
 class InFlightItems:
-    """`worker_id`: the worker row under which they are claimed. `is_stopping`: the process claims nothing new."""
+    """`worker_id`: the worker row under which they are claimed. `is_stopping`: the process claims nothing new.
 
-    def __init__(self, worker_id: uuid.UUID) -> None:
+    `slots`: how many of them may be in an upstream call. `claim(item_id)`: claims it, together with those that other
+    threads claim at the same moment; None where that failed, or its row was locked.
+    """
+
+    def __init__(self, worker_id: uuid.UUID, *, slots: int) -> None:
         self.worker_id = worker_id
         self.is_stopping = False
+        self.call_slots = CallSlots(slots)
+        self.claim: GroupCommit[uuid.UUID, Claim | None] = GroupCommit(self._claim_group)
         self._lock = threading.Lock()
         self._reserved: set[uuid.UUID] = set()
         self._tracked: dict[uuid.UUID, InFlightItem] = {}
+
+    def stop(self) -> None:
+        """Claim nothing new, and begin no further call."""
+        self.is_stopping = True
+        self.call_slots.stop()
 
     @contextlib.contextmanager
     def reserve(self, item_id: uuid.UUID) -> Iterator[bool]:
@@ -86,3 +100,7 @@ class InFlightItems:
     def abort_all(self, code: FailureCode) -> None:
         for item in self.tracked():
             item.abort_handle.abort(code)
+
+    def _claim_group(self, item_ids: Sequence[uuid.UUID]) -> list[Claim | None]:
+        claims = claim_unlocked(item_ids, worker_id=self.worker_id)
+        return [claims.get(item_id) for item_id in item_ids]

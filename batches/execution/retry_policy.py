@@ -18,7 +18,7 @@ any other failure.
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from batches.states import ItemState, RateLimitMode
@@ -47,12 +47,14 @@ class Settlement:
 
     `is_counted`: whether the attempt counts; one that is given back does not, and has no `event`. `excused_status`: the
     401 or 403 for which it is left out of `max_attempts`. `pause_seconds`: how long no item of the batch's policy is
-    published. `concurrency_limit`: over 0, that many calls of the policy run already, and no more may.
+    published. `response`: a completed item's, where it is stored with the row. `concurrency_limit`: over 0, that many
+    calls of the policy run already, and no more may.
     """
 
     state: ItemState
     failure: Failure | None = None
     response_length: int | None = None
+    response: bytes | None = field(default=None, repr=False)
     wait_seconds: float = 0.0
     waiting_reason: WaitingReason | None = None
     is_counted: bool = True
@@ -62,8 +64,10 @@ class Settlement:
     event: EventDraft | None = None
 
 
-def settle_completed(*, response_length: int, event: EventDraft | None) -> Settlement:
-    return Settlement(ItemState.COMPLETED, response_length=response_length, event=event)
+def settle_completed(
+    *, response_length: int, response: bytes | None = None, event: EventDraft | None
+) -> Settlement:
+    return Settlement(ItemState.COMPLETED, response_length=response_length, response=response, event=event)
 
 
 def settle_failure(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:
@@ -115,7 +119,7 @@ def settle_postponed(claim: Claim, outcome: Outcome, event: EventDraft | None) -
     return settle_failure(claim, failure, event)
 
 
-def give_back(*, reason: WaitingReason, seconds: float = 0.0) -> Settlement:
+def give_back(*, reason: WaitingReason | None, seconds: float = 0.0) -> Settlement:
     """Make the item available again without counting the attempt: nothing was sent."""
     return Settlement(ItemState.AVAILABLE, wait_seconds=seconds, waiting_reason=reason, is_counted=False)
 

@@ -35,7 +35,7 @@ class WorkerMonitor:
     """
 
     def __init__(self, *, slots: int) -> None:
-        self.items = InFlightItems(uuid7())
+        self.items = InFlightItems(uuid7(), slots=slots)
         self._slots = slots
         self._stop = threading.Event()
         self._grace_deadline: float | None = None
@@ -49,7 +49,7 @@ class WorkerMonitor:
 
     def begin_shutdown(self) -> None:
         """Claim nothing new, and give running items RELAY_SHUTDOWN_GRACE_S from now. Safe to call twice."""
-        self.items.is_stopping = True
+        self.items.stop()
         if self._grace_deadline is None:
             self._grace_deadline = time.monotonic() + settings.RELAY_SHUTDOWN_GRACE_S
 

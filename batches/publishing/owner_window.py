@@ -56,5 +56,5 @@ def mark_window_published(owner_id: int) -> list[uuid.UUID]:
         "minimum": MIN_WINDOW_ITEMS,
         "lost": settings.RELAY_WORKER_LOST_S,
     }
-    rows = execute_under_lock(LOCK_OWNER, owner_id, _MARK_PUBLISHED, values, prepare=False)
+    rows = execute_under_lock(LOCK_OWNER, owner_id, (_MARK_PUBLISHED, values), prepare=False)
     return [row[0] for row in rows]

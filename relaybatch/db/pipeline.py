@@ -12,7 +12,11 @@ import psycopg
 from django.db import connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+
+def _do_nothing() -> None:
+    pass
 
 
 def raw_connection() -> psycopg.Connection[tuple[Any, ...]]:
@@ -23,38 +27,37 @@ def raw_connection() -> psycopg.Connection[tuple[Any, ...]]:
 
 def execute_under_lock(
     lock: LiteralString,
-    key: int,
-    statement: LiteralString,
-    values: Mapping[str, Any],
-    *,
+    key: int | Sequence[int],
+    *statements: tuple[LiteralString, Mapping[str, Any]],
     prepare: bool | None = None,
+    before_commit: Callable[[], None] = _do_nothing,
 ) -> list[tuple[Any, ...]]:
-    """Take a lock, run one statement and return its rows.
+    """Take a lock, run the statements and return the rows of the first one.
 
-    In one round trip and one transaction, with a fresh snapshot after the lock. `prepare=False` makes the planner use
-    the values at hand.
+    In one round trip and one transaction, with a fresh snapshot after the lock. `key`: what the lock's statement takes.
+    `prepare=False` makes the planner use the values at hand. `before_commit` is called when all has been sent.
 
     Call it outside a transaction. Django's execute wrappers are called as for any other statement.
     """
 
     def run(*_: Any) -> list[tuple[Any, ...]]:
-        return _run_pipeline(raw_connection(), (lock, [key]), (statement, values), prepare=prepare)
+        return _run_pipeline(raw_connection(), ((lock, [key]), *statements), prepare, before_commit)
 
     for wrapper in reversed(connection.execute_wrappers):
         run = partial(wrapper, run)
-    return run(statement, values, False, {"connection": connection})
+    return run(*statements[0], False, {"connection": connection})
 
 
 def _run_pipeline(
     raw: psycopg.Connection[tuple[Any, ...]],
-    lock: tuple[LiteralString, list[int]],
-    statement: tuple[LiteralString, Mapping[str, Any]],
-    *,
+    statements: Sequence[tuple[LiteralString, Any]],
     prepare: bool | None,
+    before_commit: Callable[[], None],
 ) -> list[tuple[Any, ...]]:
-    with psycopg.Cursor(raw) as locking, psycopg.Cursor(raw) as cursor:
-        with raw.pipeline():
-            locking.execute(*lock)
-            cursor.execute(*statement, prepare=prepare)
-        # The pipeline's end commits. To fetch within it would be a round trip of its own.
-        return cursor.fetchall()
+    cursors = [psycopg.Cursor(raw) for _ in statements]
+    with raw.pipeline():
+        for cursor, statement in zip(cursors, statements, strict=True):
+            cursor.execute(*statement, prepare=prepare if cursor is not cursors[0] else None)
+        before_commit()
+    # The pipeline's end commits. To fetch within it would be a round trip of its own.
+    return cursors[1].fetchall()

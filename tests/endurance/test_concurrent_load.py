@@ -169,6 +169,6 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
 
 def run(item_id: uuid.UUID) -> None:
     try:
-        execute_item(item_id, in_flight=InFlightItems(uuid7()))
+        execute_item(item_id, in_flight=InFlightItems(uuid7(), slots=8))
     finally:
         connection.close()

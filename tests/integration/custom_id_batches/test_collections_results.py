@@ -172,6 +172,6 @@ def test_the_words_of_an_upstream_reach_the_caller(
     rows = make_catalog(upstream.url)
     batch = of.create(client, rows)
     upstream.script(answers.body(said, status=422))
-    execute_item(BatchItem.objects.get(batch=batch).id, in_flight=InFlightItems(uuid7()))
+    execute_item(BatchItem.objects.get(batch=batch).id, in_flight=InFlightItems(uuid7(), slots=8))
     line = json.loads(results(client, rows, of, batch, anthropic_version="2023-06-01").getvalue())
     assert line["result"]["error"]["error"] == {"type": kind, "message": message}

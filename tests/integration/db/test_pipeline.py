@@ -30,7 +30,7 @@ def owner() -> Owner:
 
 
 def test_it_returns_the_statements_rows_and_commits() -> None:
-    assert execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": "somebody"}) == [("somebody",)]
+    assert execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": "somebody"})) == [("somebody",)]
     assert not connection.in_atomic_block
     with connection.cursor() as cursor:
         cursor.execute("ROLLBACK")
@@ -38,7 +38,7 @@ def test_it_returns_the_statements_rows_and_commits() -> None:
 
 
 def test_the_lock_is_released_with_the_commit() -> None:
-    execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": "somebody"})
+    execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": "somebody"}))
     with connection.cursor() as cursor:
         cursor.execute("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7")
         assert cursor.fetchone()[0] == 0
@@ -46,8 +46,8 @@ def test_the_lock_is_released_with_the_commit() -> None:
 
 def test_a_statement_that_fails_leaves_nothing_and_the_connection_works(owner: Owner) -> None:
     with pytest.raises(psycopg.errors.UniqueViolation):
-        execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": owner.name})
-    assert execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": "second"}) == [("second",)]
+        execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": owner.name}))
+    assert execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": "second"})) == [("second",)]
     assert Owner.objects.count() == 2
 
 
@@ -62,7 +62,7 @@ def test_the_statement_sees_what_was_committed_while_it_waited_for_the_lock(owne
 
 
 def _names_under_lock(owner_id: int) -> list[tuple[Any, ...]]:
-    return execute_under_lock(LOCK_OWNER, owner_id, "SELECT name FROM batches_owner", {})
+    return execute_under_lock(LOCK_OWNER, owner_id, ("SELECT name FROM batches_owner", {}))
 
 
 def test_djangos_execute_wrappers_are_called_and_may_refuse() -> None:
@@ -74,14 +74,14 @@ def test_djangos_execute_wrappers_are_called_and_may_refuse() -> None:
 
     connection.ensure_connection()
     with connection.execute_wrapper(note):
-        execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": "somebody"})
+        execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": "somebody"}))
     assert statements == [_ADD_OWNER]
 
     def refuse(*_: Any) -> Any:
         raise RuntimeError("no statement here")
 
     with connection.execute_wrapper(refuse), pytest.raises(RuntimeError):
-        execute_under_lock(LOCK, 7, _ADD_OWNER, {"name": "another"})
+        execute_under_lock(LOCK, 7, (_ADD_OWNER, {"name": "another"}))
     assert not Owner.objects.filter(name="another").exists()
 
 

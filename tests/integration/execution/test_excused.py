@@ -66,7 +66,7 @@ def credentials(upstream: Upstream) -> list[str]:
 def run(batch: Batch, idx: int = 0) -> BatchItem:
     """Runs the item if it is due; the row afterwards."""
     item = BatchItem.objects.get(batch_id=batch.id, idx=idx)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     return item
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from django.conf import settings
 from django.db import connection
 from django.utils import timezone
 
@@ -22,7 +21,7 @@ from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.execution.settle import settle
 from batches.execution.worker_monitor import WorkerMonitor
-from batches.models import BatchItem
+from batches.models import BatchItem, ItemResponse
 from batches.payloads import open_store
 from relaybatch.ids import uuid7
 from routing.models import Binding, Model, Policy, RelayKey
@@ -54,7 +53,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def run(batch: Batch) -> BatchItem:
     """Executes the batch's one item as often as it is available at once; the row afterwards."""
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     return item
 
@@ -68,7 +67,9 @@ def test_eight_threads_that_execute_one_item_make_one_call_and_one_event(
 ) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    run_concurrently([functools.partial(execute_item, item.id, in_flight=InFlightItems(uuid7()))] * 8)
+    run_concurrently(
+        [functools.partial(execute_item, item.id, in_flight=InFlightItems(uuid7(), slots=8))] * 8
+    )
     assert len(upstream.requests) == 1
     assert UsageEvent.objects.count() == 1
     batch.refresh_from_db()
@@ -80,7 +81,7 @@ def test_a_claim_that_was_committed_before_the_connection_dropped_is_found_again
 ) -> None:
     batch = submit(catalog)
     item = BatchItem.objects.get(batch_id=batch.id)
-    running = InFlightItems(uuid7())
+    running = InFlightItems(uuid7(), slots=8)
     assert claim_item(item.id, worker_id=running.worker_id)
     execute_item(item.id, in_flight=running)
     item.refresh_from_db()
@@ -97,7 +98,7 @@ def test_an_item_that_was_taken_away_is_not_run_a_second_time_beside_the_first(
     upstream.script(answers.held(gate))
     batch = submit(catalog, max_attempts=2)
     item = BatchItem.objects.get(batch_id=batch.id)
-    running = InFlightItems(uuid7())
+    running = InFlightItems(uuid7(), slots=8)
     with ThreadPoolExecutor(1) as threads:
         first = threads.submit(_on_a_thread, item.id, running)
         upstream.wait_for(lambda up: up.in_flight == 1)
@@ -138,7 +139,11 @@ def test_an_orphaned_item_of_its_own_process_is_settled_as_lost(catalog: SimpleN
     assert BatchItem.objects.get(batch_id=batch.id).error_code == "worker_lost"
 
 
-def test_the_answer_is_stored_byte_for_byte(catalog: SimpleNamespace, upstream: Upstream) -> None:
+@pytest.mark.parametrize("inline_bytes", [0, 65_536])
+def test_the_answer_is_stored_byte_for_byte(
+    catalog: SimpleNamespace, upstream: Upstream, settings: Settings, inline_bytes: int
+) -> None:
+    settings.RELAY_BATCH_INLINE_RESPONSE_BYTES = inline_bytes
     body = (
         b'{"choices" : [], "big": 1180591620717411303424, "one": 1.0, "nul": "\\u0000", "half": "\\ud800", '
         b'"usage": {"prompt_tokens": 3, "completion_tokens": 4}}'
@@ -147,7 +152,11 @@ def test_the_answer_is_stored_byte_for_byte(catalog: SimpleNamespace, upstream: 
     batch = submit(catalog)
     item = run(batch)
     assert item.state == "completed"
-    assert open_store().read_response(batch.id, idx=0, claim_no=item.claim_no) == body
+    if inline_bytes:
+        assert bytes(ItemResponse.objects.get(item_id=item.id).body) == body
+    else:
+        assert open_store().read_response(batch.id, idx=0, claim_no=item.claim_no) == body
+        assert not ItemResponse.objects.exists()
 
 
 def test_the_request_reaches_the_upstream_byte_for_byte(catalog: SimpleNamespace, upstream: Upstream) -> None:
@@ -271,7 +280,10 @@ def test_a_result_that_the_rows_refuse_ends_the_item_as_lost_instead_of_never(
     assert (item.state, item.error_code) == ("discarded", "worker_lost")
 
 
-def test_a_response_that_cannot_be_stored_is_said(catalog: SimpleNamespace, upstream: Upstream) -> None:
+def test_a_response_that_cannot_be_stored_is_said(
+    catalog: SimpleNamespace, upstream: Upstream, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_INLINE_RESPONSE_BYTES = 0
     batch = submit(catalog)
     (Path(settings.RELAY_BATCH_PAYLOAD_DIR) / batch.id.hex / "responses").write_text("in the way")
     item = run(batch)
@@ -310,4 +322,4 @@ def test_an_item_whose_message_comes_after_the_cancel_is_left_alone(
 
 
 def test_a_message_for_an_item_that_is_gone_does_nothing(catalog: SimpleNamespace) -> None:
-    assert execute_item(uuid7(), in_flight=InFlightItems(uuid7())) is None
+    assert execute_item(uuid7(), in_flight=InFlightItems(uuid7(), slots=8)) is None

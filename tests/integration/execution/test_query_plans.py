@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from django.db import connection, transaction
 
-from batches.execution import claim, settle
+from batches.execution import claim, settle_statement
+from batches.execution.retry_policy import settle_completed
 from batches.models import BatchItem, item
 from batches.publishing import lost_messages, owner_window
 from batches.sweeper import sweep
@@ -44,9 +45,17 @@ def plan(statement: str, parameters: dict[str, object]) -> str:
 def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     row = BatchItem.objects.of(batch).first()
     assert row
+    held = claim.claim_item(BatchItem.objects.of(batch)[1].id, worker_id=uuid7())
+    assert held
     plans = {
         "batches_batchitem_pkey": plan(
-            claim._CLAIM, {"item": row.id, "worker": uuid7(), "breaker_open": "breaker_open"}
+            claim._CLAIM_UNLOCKED, {"items": [row.id], "worker": uuid7(), "breaker_open": "breaker_open"}
+        ),
+        "batches_batchitem_pkey on": plan(
+            settle_statement.SETTLE_ONES_OF_MANY,
+            settle_statement.settle_parameters(
+                [(held, settle_completed(response_length=2, response=b"{}", event=None))]
+            ),
         ),
         "item_in_flight": plan(
             claim._HELD_BY_LOST_WORKERS,
@@ -75,7 +84,7 @@ def test_whether_another_item_waits_is_read_from_the_end_of_the_index(
             [1024 * settled_share],
         )
         cursor.execute("VACUUM ANALYZE batches_batchitem")
-    probe = settle._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
+    probe = settle_statement._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
     text = plan(f"SELECT {probe}", {"owner": batch.owner_id, "batch": batch.id})
     assert "Backward using item_due" in text, text
     assert "Filter" not in text, text

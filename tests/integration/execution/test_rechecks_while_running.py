@@ -76,7 +76,7 @@ class Running:
 
     def __init__(self, batch: Batch, upstream: Upstream) -> None:
         self._items = iter(list(BatchItem.objects.filter(batch_id=batch.id).order_by("idx")))
-        self._running = InFlightItems(uuid7())
+        self._running = InFlightItems(uuid7(), slots=8)
         self._upstream = upstream
 
     def run_one(self) -> BatchItem:

@@ -82,7 +82,7 @@ def item_of(batch: Batch) -> BatchItem:
 
 
 def run_here(batch: Batch) -> None:
-    execute_item(item_of(batch).id, in_flight=InFlightItems(uuid7()))
+    execute_item(item_of(batch).id, in_flight=InFlightItems(uuid7(), slots=8))
 
 
 def lose_to_the_sweeper(batch: Batch, *, age: timedelta = timedelta(minutes=1)) -> None:

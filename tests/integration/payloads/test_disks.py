@@ -165,6 +165,6 @@ def test_without_attempts_left_the_item_ends_with_its_code(
 
 def run(batch: Batch) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     return item

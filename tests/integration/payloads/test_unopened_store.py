@@ -56,7 +56,7 @@ def test_an_item_fails_for_its_payload_and_not_as_a_lost_workers(
     batch = submit(rows)
     settings.RELAY_BATCH_PAYLOAD_URL = UNOPENED
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     assert (item.state, item.error_code) == ("discarded", "load_input_failed")
 

@@ -33,7 +33,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 
 def executed(batch: Batch) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     return item
 

@@ -63,7 +63,7 @@ def test_a_text_line_of_an_item_has_its_ids(
 ) -> None:
     item = BatchItem.objects.get(batch_id=submit(rows).id)
     settings.RELAY_BATCH_PAYLOAD_URL = "nonsense"
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     assert line_about(written, "attempt settled").endswith(
         f" attempt settled batch_id={item.batch_id} item_id={item.id} attempt=1"
         " state=discarded code=load_input_failed"
@@ -75,7 +75,9 @@ def test_a_line_of_a_breaker_that_opens_names_host_key_and_status_and_no_secret(
 ) -> None:
     catalog = make_catalog(upstream.url, host_key_values=("planted-secret",))
     upstream.script(answers.json({"error": "planted-error"}, status=401))
-    execute_item(BatchItem.objects.get(batch_id=submit(catalog).id).id, in_flight=InFlightItems(uuid7()))
+    execute_item(
+        BatchItem.objects.get(batch_id=submit(catalog).id).id, in_flight=InFlightItems(uuid7(), slots=8)
+    )
     assert line_about(written, "breaker opened").endswith(
         " WARNING routing.gate.admission breaker opened"
         f" host={catalog.host.name} host_key={catalog.host_keys[0].name} status=401 seconds=60"

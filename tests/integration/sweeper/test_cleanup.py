@@ -52,7 +52,7 @@ def catalog(upstream: Upstream) -> SimpleNamespace:
 def ended(catalog: SimpleNamespace) -> Batch:
     batch = submit(catalog, chat_body(), chat_body())
     for item_id in BatchItem.objects.of(batch).values_list("id", flat=True):
-        execute_item(item_id, in_flight=InFlightItems(uuid7()))
+        execute_item(item_id, in_flight=InFlightItems(uuid7(), slots=8))
     batch.refresh_from_db()
     return batch
 

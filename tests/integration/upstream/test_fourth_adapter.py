@@ -59,7 +59,7 @@ def test_an_item_goes_through_it_and_is_priced(catalog: SimpleNamespace, upstrea
     upstream.script(answers.json({"text": "hi", "usage": {"read": 100, "from_cache": 40, "written": 50}}))
     batch = submit(catalog, b'{"model": "ours", "ask": 1.0}', shape="example")
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     (request,) = upstream.requests
     assert (request.path, request.headers["x-example-key"]) == ("/v1/complete", "upstream-secret")
     assert request.body == b'{"model": "theirs", "ask": 1.0}'
@@ -70,7 +70,7 @@ def test_an_error_in_place_of_a_response_is_recognized(catalog: SimpleNamespace,
     upstream.script(answers.json({"error": "no"}))
     batch = submit(catalog, b'{"model": "ours"}', shape="example")
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     assert item.error_code == "upstream_unreadable"
 

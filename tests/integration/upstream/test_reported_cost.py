@@ -49,7 +49,7 @@ def event_of(
     model = "echo-1-messages" if shape == "anthropic" else "echo-1"
     batch = submit(catalog, chat_body(model=model), shape=shape)
     item = BatchItem.objects.get(batch_id=batch.id)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     return UsageEvent.objects.get(batch_id=batch.id)
 
 

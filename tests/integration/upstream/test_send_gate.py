@@ -54,7 +54,7 @@ def credentials(upstream: Upstream) -> list[str]:
 
 def run(batch: Batch, idx: int = 0) -> BatchItem:
     item = BatchItem.objects.get(batch_id=batch.id, idx=idx)
-    execute_item(item.id, in_flight=InFlightItems(uuid7()))
+    execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     item.refresh_from_db()
     return item
 

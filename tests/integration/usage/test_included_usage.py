@@ -59,7 +59,10 @@ def allow(catalog: SimpleNamespace, nanos: int | None, *, unpriced_closes: bool 
 
 def runs_of(batch: Batch) -> list[functools.partial[Claim | None]]:
     items = BatchItem.objects.of(batch).values_list("id", flat=True)
-    return [functools.partial(execute_item, item_id, in_flight=InFlightItems(uuid7())) for item_id in items]
+    return [
+        functools.partial(execute_item, item_id, in_flight=InFlightItems(uuid7(), slots=8))
+        for item_id in items
+    ]
 
 
 def codes(batch: Batch) -> list[str]:
@@ -127,7 +130,7 @@ def test_over_http_the_rest_of_a_batch_is_discarded_with_the_code(
     sent = b'{"shape":"openai","requests":[' + b",".join([chat_body()] * 4) + b"]}"
     accepted = client.post("/v1/batches", sent, content_type="application/json", headers=catalog.headers)
     for item in BatchItem.objects.order_by("idx"):
-        execute_item(item.id, in_flight=InFlightItems(uuid7()))
+        execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     path = f"/v1/batches/{json.loads(accepted.content)['id']}"
     status = json.loads(client.get(path, headers=catalog.headers).getvalue())
     assert (status["counts"], status["usage"]["cost_nanos"]) == ({"completed": 2, "discarded": 2}, 2 * COST)

@@ -169,16 +169,17 @@ def test_a_price_list_in_another_currency_prices_nothing() -> None:
 
 
 @pytest.mark.django_db
-def test_nothing_is_saved_when_the_fence_did_not_hold() -> None:
-    made = parameters([draft(batch_id=BATCH)])
+def test_only_events_that_the_fence_names_are_saved() -> None:
+    lost, settled = draft(batch_id=BATCH), draft(batch_id=BATCH)
+    statement = f"WITH settled AS (SELECT %(settled)s::uuid AS event_id), {event_ctes(fence='settled')}"
     with connection.cursor() as cursor:
-        for held, saved in (("false", 0), ("true", 1)):
-            fence = f"settled AS (SELECT 1 AS one WHERE {held})"
-            cursor.execute(
-                f"WITH {fence}, {event_ctes(fence='settled')} SELECT count(*) FROM usage_event", made
-            )
-            assert cursor.fetchone() == (saved,)
-            assert UsageEvent.objects.count() == saved
+        cursor.execute(
+            f"{statement} SELECT count(*) FROM usage_event",
+            {"settled": settled.id, **parameters([lost, settled])},
+        )
+        assert cursor.fetchone() == (1,)
+    assert UsageEvent.objects.get().id == settled.id
+    assert UsageTotal.objects.get(scope=f"batch:{BATCH}").requests == 1
 
 
 @pytest.mark.django_db
