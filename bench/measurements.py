@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # Parts of our own statements and their names in the table; the first match counts.
 STATEMENTS = {
     "settled AS": "settle",
+    "pg_try_advisory_xact_lock_shared": "group lock",
     "pg_advisory_xact_lock": "settle's lock",
     "claim_no = i.claim_no +": "claim",
     "WITH room AS": "publish: mark",

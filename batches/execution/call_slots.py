@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import TracebackType
 
 # Longer than a claim takes, and short enough that most claimed items have their slot well within MAX_WAIT_SECONDS.
@@ -39,7 +39,8 @@ class _Waiter:
 class CallSlots:
     """`stop()`: no thread gets a slot any more, and nobody waits for one; calls that run may end."""
 
-    def __init__(self, slots: int) -> None:
+    def __init__(self, slots: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
         self._lock = threading.Lock()
         # One thread at a time decides whether it may claim; the next ones wait for the gate.
         self._gate = threading.Lock()
@@ -48,12 +49,12 @@ class CallSlots:
         self._ahead = 0
         self._waiters: deque[_Waiter] = deque()
         self._started: dict[CallSlot, float] = {}
-        self._mean_seconds = 0.0
-        self._is_stopping = False
+        self._mean_seconds: float | None = None
+        self.is_stopping = False
 
     def stop(self) -> None:
         with self._lock:
-            self._is_stopping = True
+            self.is_stopping = True
             self._changed.notify_all()
             for waiter in self._waiters:
                 waiter.wake.release()
@@ -75,7 +76,7 @@ class CallSlots:
     def acquire(self, slot: CallSlot) -> bool:
         """Take a slot, first come, first served. False: none came within MAX_WAIT_SECONDS, or stopping."""
         with self._lock:
-            if self._is_stopping:
+            if self.is_stopping:
                 return False
             if self._free:
                 self._free -= 1
@@ -105,11 +106,11 @@ class CallSlots:
 
     def _wait_until_near(self) -> bool:
         with self._gate, self._lock:
-            while not self._is_stopping and (seconds := self._seconds_until_near()) != 0.0:
+            while not self.is_stopping and (seconds := self.seconds_until_near()) != 0.0:
                 self._changed.wait(seconds)
-            if not self._is_stopping:
+            if not self.is_stopping:
                 self._ahead += 1
-            return not self._is_stopping
+            return not self.is_stopping
 
     def _leave(self) -> None:
         """End the wait of a thread that has no slot."""
@@ -119,28 +120,35 @@ class CallSlots:
 
     def _begin(self, slot: CallSlot) -> None:
         self._ahead -= 1
-        self._started[slot] = time.monotonic()
+        self._started[slot] = self._clock()
         self._changed.notify()
 
     def _end(self, slot: CallSlot) -> None:
-        seconds = time.monotonic() - self._started.pop(slot)
-        self._mean_seconds += NEWEST_WEIGHT * (seconds - self._mean_seconds)
+        seconds = self._clock() - self._started.pop(slot)
+        mean = seconds if self._mean_seconds is None else self._mean_seconds
+        self._mean_seconds = mean + NEWEST_WEIGHT * (seconds - mean)
 
-    def _seconds_until_near(self) -> float | None:
+    def seconds_until_near(self) -> float | None:
         """Until a further item may be claimed: 0.0 = now; None = not before a call ends."""
         position = self._ahead - self._free
         if position < 0:
             return 0.0
-        now = time.monotonic()
-        # A call that takes longer than most may take any time: it is not waited for.
-        ends = sorted(
-            max(0.0, seconds)
-            for started in self._started.values()
-            if (seconds := started + self._mean_seconds - now) > -CLAIM_AHEAD_SECONDS
-        )
+        ends = self._expected_ends()
         if position >= len(ends):
             return None
         return max(0.0, ends[position] - CLAIM_AHEAD_SECONDS)
+
+    def _expected_ends(self) -> list[float]:
+        """In how many seconds calls will probably end, the next ones first.
+
+        A call that takes longer than most may take any time: it is not counted on.
+        """
+        if self._mean_seconds is None:
+            return []
+        began = self._clock() - self._mean_seconds
+        return sorted(
+            started - began for started in self._started.values() if started - began > -CLAIM_AHEAD_SECONDS
+        )
 
 
 class CallSlot:
@@ -155,6 +163,10 @@ class CallSlot:
         self._is_held = False
         self.has_left = False
         self.waited_seconds = 0.0
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._slots.is_stopping
 
     def __enter__(self) -> bool:
         self._is_held = self.has_left = self._slots.acquire(self)

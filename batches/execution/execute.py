@@ -107,7 +107,7 @@ def _attempt(claim: Claim, slot: CallSlot, abort_handle: AbortHandle) -> Metered
         return _rejected(claim, error.failure, started)
     with slot as has_slot:
         if not has_slot:
-            return give_back(reason=None)
+            return give_back(reason=WaitingReason.WORKER_STOPPED if slot.is_stopping else None)
         return retry_during_outage(_check_and_send, claim, slot, body, abort_handle)
 
 
