@@ -30,11 +30,14 @@ coalesce(b.expires_at <= clock_timestamp(), false) AS is_overdue,
 EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = %(breaker_open)s)
     AS has_breaker_pause"""
 
+# Not before it was published: a message may be left of what the database has lost (a failover, a restored backup), and
+# items that were never claimed have to be the end of their batch (batches/models/item.py).
 _CLAIM = f"""
 UPDATE batches_batchitem i SET state = 'running', claim_no = i.claim_no + 1, attempt = i.attempt + 1,
     worker_id = %(worker)s, started_at = clock_timestamp(), not_before = NULL, waiting_reason = ''
 FROM batches_batch b JOIN batches_owner o ON o.id = b.owner_id
 WHERE i.id = %(item)s AND i.state = 'available' AND b.id = i.batch_id
+  AND (i.published_at IS NOT NULL OR i.claim_no > 0)
   AND (i.not_before IS NULL OR i.not_before <= clock_timestamp())
 RETURNING {_CLAIM_COLUMNS}
 """

@@ -32,7 +32,7 @@ def read_response(item: BatchItem) -> bytes:
 
 
 def read_response_start(item: BatchItem, *, length: int) -> bytes:
-    """Return the first `length` bytes. Raises PayloadReadError, also for a shorter response; PayloadStoreUnavailable."""
+    """Return the first `length` bytes. Raises PayloadReadError (also for fewer) and PayloadStoreUnavailable."""
     rows = ItemResponse.objects.filter(item_id=item.id).values_list(Substr("body", 1, length), flat=True)
     inline = rows.first()
     if inline is None:

@@ -85,7 +85,9 @@ def _delete_expired_tokens() -> None:
 
 
 def _remove_batch(batch_id: uuid.UUID) -> None:
-    """Remove payloads, items with their responses, and row, in this order: whatever interrupts this, the row is there to begin again from.
+    """Remove payloads, items with their responses, and row, in this order.
+
+    Whatever interrupts this, the row is there to begin again from.
 
     Does nothing while the payload store is unavailable: nobody would think of the payloads when it is back.
     """

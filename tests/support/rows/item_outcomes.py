@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.db.models.functions import Now
@@ -26,10 +27,15 @@ def discard(batch: Batch, idx: int, *, error_code: str, error: str, **fields: An
 
 def end(batch: Batch) -> None:
     """Sets the end as the last item's transaction does."""
-    batch.final_counts = BatchItem.objects.counts_by_batch([batch.id])[batch.id]
+    batch.final_counts = grouped_counts(batch)
     batch.ended_at = Now()
     batch.save(update_fields=["final_counts", "ended_at"])
     batch.refresh_from_db()
+
+
+def grouped_counts(batch: Batch) -> dict[str, int]:
+    """Count the batch's rows by state, each of them."""
+    return Counter(BatchItem.objects.filter(batch=batch).values_list("state", flat=True))
 
 
 def _set(batch: Batch, idx: int, **fields: Any) -> None:
