@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from django.contrib.auth import get_user_model
 from django.db import connection
+from django.db.models.functions import Now
 from django.test import Client
 
 from batches.execution.claim import claim_item
@@ -103,9 +104,9 @@ def _counts(batch_id: uuid.UUID) -> Figure:
 
 def _claims(batch_id: uuid.UUID) -> Figure:
     worker_id = uuid7()
-    ids = iter(
-        BatchItem.objects.filter(batch_id=batch_id).order_by("idx").values_list("id", flat=True)[:CLAIMS]
-    )
+    published = BatchItem.objects.filter(batch_id=batch_id, idx__lt=CLAIMS)
+    published.update(published_at=Now())
+    ids = iter(published.order_by("idx").values_list("id", flat=True))
 
     def claim() -> None:
         require(claim_item(next(ids), worker_id=worker_id) is not None, "an item could not be claimed")

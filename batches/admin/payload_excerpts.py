@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from batches.models import ItemState
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
+from batches.results.responses import read_response, read_response_start
 
 if TYPE_CHECKING:
     from batches.models import BatchItem
@@ -49,12 +50,11 @@ def build_excerpts(item: BatchItem) -> list[Excerpt]:
 
 def read_whole_part(item: BatchItem, part: str) -> bytes | None:
     """None when the item has no such payload. Raises PayloadReadError, PayloadStoreUnavailable."""
-    store = open_store()
     if part == "request":
-        return store.read_request(item.batch_id, offset=item.request_offset, length=item.request_length)
-    if item.state != ItemState.COMPLETED:
-        return None
-    return store.read_response(item.batch_id, idx=item.idx, claim_no=item.claim_no)
+        return open_store().read_request(
+            item.batch_id, offset=item.request_offset, length=item.request_length
+        )
+    return read_response(item) if item.state == ItemState.COMPLETED else None
 
 
 def _build_excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
@@ -66,7 +66,6 @@ def _build_excerpt(item: BatchItem, part: str, length: int) -> Excerpt:
 
 
 def _read_start(item: BatchItem, part: str, length: int) -> bytes:
-    store = open_store()
     if part == "request":
-        return store.read_request(item.batch_id, offset=item.request_offset, length=length)
-    return store.read_response_start(item.batch_id, idx=item.idx, claim_no=item.claim_no, length=length)
+        return open_store().read_request(item.batch_id, offset=item.request_offset, length=length)
+    return read_response_start(item, length=length)

@@ -30,10 +30,13 @@ coalesce(b.expires_at <= clock_timestamp(), false) AS is_overdue,
 EXISTS (SELECT FROM batches_policypause p WHERE p.policy_id = b.policy_id AND p.reason = %(breaker_open)s)
     AS has_breaker_pause"""
 
+# Not before it was published: a message may be left of what the database has lost (a failover, a restored backup), and
+# items that were never claimed have to be the end of their batch (batches/models/item.py).
 # Those that somebody else has locked are skipped: who waits for one row while it holds others may wait for ever. The
 # planner does not know the array's length, so that one plan serves all groups.
 _CLAIMABLE = """
 SELECT id FROM batches_batchitem WHERE id = ANY(ARRAY(SELECT unnest(%(items)s))) AND state = 'available'
+  AND (published_at IS NOT NULL OR claim_no > 0)
   AND (not_before IS NULL OR not_before <= clock_timestamp()) FOR NO KEY UPDATE"""
 _CLAIM = f"""
 WITH claimable AS ({_CLAIMABLE}{{skip_locked}})

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.contrib.postgres.aggregates import StringAgg
 from django.db import connection, models
@@ -32,16 +33,28 @@ PUBLISHED_SQL = "state = 'available' AND published_at IS NOT NULL"
 IN_WINDOW_SQL = f"(state = 'running' OR ({PUBLISHED_SQL}))"
 DUE_SQL = f"{UNPUBLISHED_SQL} AND (not_before IS NULL OR not_before <= clock_timestamp())"
 
-# Open items and those that failed have small indexes of their own; the completed ones, which are most in the end,
-# are the rest.
+# Items never claimed are the end of their batch: they are published in order of idx (publishing/owner_window.py), and
+# claimed once they were published (execution/claim.py). So their number follows from the first one's idx. Waiting items
+# before it have run already, and are few. Those in the window and those that failed have small indexes of their own.
+# Completed ones, which are most in the end, are the rest.
+# Rows are compared whole, so that only the index of due items serves: with equalities the planner may take the batch's
+# own index, and walk over all of its completed items. OFFSET 0: else the first idx is looked up wherever it is named.
 _COUNTS = f"""
-SELECT b.id, due.available + in_window.available, in_window.running,
-    b.total_items - due.available - in_window.available - in_window.running
+SELECT b.id, b.total_items - unclaimed.first_idx + again.items + in_window.available, in_window.running,
+    unclaimed.first_idx - again.items - in_window.available - in_window.running
         - failed.discarded - failed.cancelled - failed.expired,
-    failed.discarded, failed.cancelled, failed.expired
+    failed.discarded, failed.cancelled, failed.expired, again.reasons
 FROM batches_batch b
-CROSS JOIN LATERAL (SELECT count(*) AS available FROM batches_batchitem
-    WHERE owner_id = b.owner_id AND batch_id = b.id AND {UNPUBLISHED_SQL}) AS due
+CROSS JOIN LATERAL (SELECT coalesce((SELECT idx FROM batches_batchitem
+    WHERE (owner_id, batch_id) >= (b.owner_id, b.id) AND (owner_id, batch_id) <= (b.owner_id, b.id)
+        AND {UNPUBLISHED_SQL} AND claim_no = 0
+    ORDER BY owner_id, batch_id, idx LIMIT 1), b.total_items) AS first_idx OFFSET 0) AS unclaimed
+CROSS JOIN LATERAL (SELECT coalesce(sum(items), 0)::int AS items,
+        jsonb_object_agg(waiting_reason, items) FILTER (WHERE waiting_reason <> '')::text AS reasons
+    FROM (SELECT waiting_reason, count(*) AS items FROM batches_batchitem
+        WHERE (owner_id, batch_id, idx) >= (b.owner_id, b.id, 0)
+            AND (owner_id, batch_id, idx) < (b.owner_id, b.id, unclaimed.first_idx) AND {UNPUBLISHED_SQL}
+        GROUP BY waiting_reason) AS by_reason) AS again
 CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'available') AS available,
         count(*) FILTER (WHERE state = 'running') AS running FROM batches_batchitem
     WHERE owner_id = b.owner_id AND batch_id = b.id AND {IN_WINDOW_SQL}) AS in_window
@@ -51,36 +64,31 @@ CROSS JOIN LATERAL (SELECT count(*) FILTER (WHERE state = 'discarded') AS discar
     WHERE batch_id = b.id AND state IN ('discarded', 'cancelled', 'expired')) AS failed
 WHERE b.id = ANY(%s)
 """
-# Worded as the index of waiting items, which is small. By the ORM, it took three times as long.
-_WAITING = f"""
-SELECT batch_id, waiting_reason, count(*) FROM batches_batchitem
-WHERE batch_id = ANY(%s) AND {UNPUBLISHED_SQL} AND not_before IS NOT NULL
-    AND waiting_reason <> ''
-GROUP BY batch_id, waiting_reason
-"""
+
+
+class ItemCounts(NamedTuple):
+    """`by_state`: only states that occur. `waiting`: items that wait to run once more, by waiting reason."""
+
+    by_state: dict[str, int]
+    waiting: dict[str, int]
 
 
 class BatchItemQuerySet(models.QuerySet["BatchItem"]):
     def of(self, batch: Batch) -> BatchItemQuerySet:
         return self.filter(batch_id=batch.id).order_by("idx")
 
-    def counts_by_batch(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
-        """Count items: `{batch: {state: count}}`, only states that occur, all of one instant."""
+    def item_counts(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, ItemCounts]:
+        """Count the items of batches, all of one instant, without reading each of them."""
         with connection.cursor() as cursor:
             cursor.execute(_COUNTS, [list(batch_ids)])
             return {
-                batch_id: {state: count for state, count in zip(ITEM_STATES, counts, strict=True) if count}
-                for batch_id, *counts in cursor.fetchall()
+                batch_id: ItemCounts(_occurring(counts), json.loads(reasons or "{}"))
+                for batch_id, *counts, reasons in cursor.fetchall()
             }
 
-    def waiting_by_batch(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
-        """Count waiting items: `{batch: {waiting_reason: count}}`."""
-        counts: dict[uuid.UUID, dict[str, int]] = {}
-        with connection.cursor() as cursor:
-            cursor.execute(_WAITING, [list(batch_ids)])
-            for batch_id, reason, count in cursor.fetchall():
-                counts.setdefault(batch_id, {})[reason] = count
-        return counts
+    def counts_by_batch(self, batch_ids: Iterable[uuid.UUID]) -> dict[uuid.UUID, dict[str, int]]:
+        """Count items: `{batch: {state: count}}`, only states that occur, all of one instant."""
+        return {batch_id: counts.by_state for batch_id, counts in self.item_counts(batch_ids).items()}
 
     def page(self, batch_id: uuid.UUID, *, after_idx: int, states: Sequence[str] = ()) -> BatchItemQuerySet:
         """Return the batch's items after `after_idx`, by idx; to be sliced."""
@@ -94,6 +102,10 @@ class BatchItemQuerySet(models.QuerySet["BatchItem"]):
         """
         letters = StringAgg(Substr("state", 2, 1), delimiter="", order_by="idx")
         return self.filter(batch_id=batch_id).aggregate(letters=letters)["letters"] or ""
+
+
+def _occurring(counts: Iterable[int]) -> dict[str, int]:
+    return {state: count for state, count in zip(ITEM_STATES, counts, strict=True) if count}
 
 
 class BatchItem(models.Model):

@@ -25,7 +25,8 @@ _WINDOW = """coalesce(%(window)s::int, greatest(%(minimum)s, 2 * (
     SELECT coalesce(sum(slots), 0) FROM batches_worker
     WHERE seen_at >= clock_timestamp() - make_interval(secs => %(lost)s))))"""
 
-# Oldest batch first, in the order of its items; batches of a paused policy are skipped. It reads after the owner's
+# Oldest batch first, in the order of its items: those of a batch that were never published are always its end, and are
+# counted as such (batches/models/item.py). Batches of a paused policy are skipped. It reads after the owner's
 # lock, so that two publishers of one owner can't both fill the same room. The array keeps the plan to the primary key:
 # behind a limit that is a subquery, the planner expects a tenth of the table. So does `num_nulls`: with `IS NULL`, a
 # planner that has old statistics takes the index of due items, and walks over all of them.

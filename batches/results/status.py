@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from batches.models import BatchItem
+from batches.models.item import ItemCounts
 from usage.totals import batch_totals
 
 if TYPE_CHECKING:
@@ -27,16 +28,14 @@ class BatchStatus:
 
 
 def batch_statuses(batches: Sequence[Batch]) -> list[BatchStatus]:
-    """Read the status of all of them in three queries. Call it within the `one_snapshot()` that read the rows."""
-    running = _running_ids(batches)
-    counts = batch_counts(batches)
-    waiting = BatchItem.objects.waiting_by_batch(running) if running else {}
+    """Read the status of all of them in two queries. Call it within the `one_snapshot()` that read the rows."""
+    counts = _item_counts(batches)
     totals = batch_totals(batch.id for batch in batches)
     return [
         BatchStatus(
             batch=batch,
-            counts=counts[batch.id],
-            waiting=waiting.get(batch.id, {}),
+            counts=counts[batch.id].by_state,
+            waiting=counts[batch.id].waiting,
             usage=totals[batch.id],
         )
         for batch in batches
@@ -45,13 +44,14 @@ def batch_statuses(batches: Sequence[Batch]) -> list[BatchStatus]:
 
 def batch_counts(batches: Sequence[Batch]) -> dict[uuid.UUID, Mapping[str, int]]:
     """Read the items by state of each. Those that have ended have theirs in their rows; one query for the others."""
-    running = _running_ids(batches)
-    counts = BatchItem.objects.counts_by_batch(running) if running else {}
-    return {
-        batch.id: counts.get(batch.id, {}) if batch.final_counts is None else batch.final_counts
+    return {batch_id: counts.by_state for batch_id, counts in _item_counts(batches).items()}
+
+
+def _item_counts(batches: Sequence[Batch]) -> dict[uuid.UUID, ItemCounts]:
+    running = [batch.id for batch in batches if batch.final_counts is None]
+    counts = BatchItem.objects.item_counts(running) if running else {}
+    return counts | {
+        batch.id: ItemCounts(batch.final_counts, waiting={})
         for batch in batches
+        if batch.final_counts is not None
     }
-
-
-def _running_ids(batches: Sequence[Batch]) -> list[uuid.UUID]:
-    return [batch.id for batch in batches if not batch.ended_at]

@@ -28,8 +28,13 @@ logger = logging.getLogger(__name__)
 BATCHES_PER_STEP = 20
 ITEMS_PER_STEP = 5000
 
+# The array keeps the plan to the responses' primary key, however many there are of other batches.
 _DELETE_ITEMS = """
-DELETE FROM batches_batchitem WHERE id IN (SELECT id FROM batches_batchitem WHERE batch_id = %s LIMIT %s)
+WITH items AS (
+    DELETE FROM batches_batchitem WHERE id IN (SELECT id FROM batches_batchitem WHERE batch_id = %s LIMIT %s)
+    RETURNING id
+), responses AS (DELETE FROM batches_itemresponse WHERE item_id = ANY(ARRAY(SELECT id FROM items)))
+SELECT count(*) FROM items
 """
 _DELETE_LOST_WORKERS = """
 DELETE FROM batches_worker w WHERE w.seen_at < clock_timestamp() - make_interval(secs => %s)
@@ -80,7 +85,9 @@ def _delete_expired_tokens() -> None:
 
 
 def _remove_batch(batch_id: uuid.UUID) -> None:
-    """Remove payloads, items and row, in this order: whatever interrupts this, the row is there to begin again from.
+    """Remove payloads, items with their responses, and row, in this order.
+
+    Whatever interrupts this, the row is there to begin again from.
 
     Does nothing while the payload store is unavailable: nobody would think of the payloads when it is back.
     """
@@ -104,4 +111,4 @@ def _remove_batch(batch_id: uuid.UUID) -> None:
 def _delete_some_items(batch_id: uuid.UUID) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_DELETE_ITEMS, [batch_id, ITEMS_PER_STEP])
-        return int(cursor.rowcount)
+        return int(cursor.fetchone()[0])

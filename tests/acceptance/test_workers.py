@@ -15,7 +15,7 @@ from django.conf import settings
 
 from batches.completion.cancel import cancel_batch
 from batches.models import BatchItem, Worker
-from batches.payloads import open_store
+from batches.results.responses import read_response
 from routing.failpoints import POINTS
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
@@ -56,8 +56,7 @@ def test_a_batch_goes_through_a_worker_to_results_and_cost(
     batch = submit(catalog, *[chat_body(f"item {number}") for number in range(20)])
     wait_for_end(batch)
     assert batch.final_counts == {"completed": 20}
-    refs = BatchItem.objects.of(batch).values_list("idx", "claim_no")
-    assert all(open_store().read_responses(batch.id, refs))
+    assert all(read_response(item) for item in BatchItem.objects.of(batch))
     assert max(sends_per_item(upstream).values()) == 1
     assert UsageEvent.objects.filter(cost_nanos__gt=0).count() == 20
 

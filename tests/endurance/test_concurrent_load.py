@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection
+from django.db.models.functions import Now
 
 from batches.completion.cancel import cancel_batch
 from batches.execution.execute import execute_item
@@ -158,6 +159,7 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
         gate, answers.usable() if request.number % 2 else answers.status(409)
     )
     firsts = BatchItem.objects.filter(batch__in=batches, idx=0)
+    firsts.update(published_at=Now())
     with ThreadPoolExecutor(len(batches)) as workers:
         running = [workers.submit(run, item.id) for item in firsts]
         upstream.wait_for(lambda up: up.in_flight == len(batches))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.results.results import ResultFilter, iter_results
+from batches.results.result_rows import ResultFilter
+from batches.results.results import iter_results
 from routing.models import Binding, Host, HostKey, Model, PolicyHostKey
 from routing.secrets.encryption import encrypt
 from tests.support.rows.catalog import make_caller

@@ -12,7 +12,8 @@ from batches.dialects.dialect_response import JSON_CONTENT_TYPE, JSON_LINES_CONT
 from batches.dialects.relay.wire_types import RelayResult, RelayUsage
 from batches.dialects.results.json_lines import coalesce_chunks, split_chunks, to_single_line
 from batches.models import ITEM_STATES, ItemState
-from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, ResultFilter, iter_results
+from batches.results.result_rows import ResultFilter
+from batches.results.results import UNREADABLE_CODE, UNREADABLE_ERROR, iter_results
 
 if TYPE_CHECKING:
     import uuid

@@ -17,7 +17,7 @@ _QUOTE_PLACEHOLDER, _BACKSLASH_PLACEHOLDER = "\x01", "\x02"
 _PLACEHOLDERS = bytes.maketrans(b'"\\\t\r\n', f"{_QUOTE_PLACEHOLDER}{_BACKSLASH_PLACEHOLDER}   ".encode())
 
 
-def to_single_line(text: bytes) -> Iterator[bytes]:
+def to_single_line(text: bytes) -> Iterable[bytes]:
     """Yield the JSON text in chunks, without line breaks and in ASCII. Numbers and the order of keys stay as they are.
 
     In valid JSON, line breaks stand only between tokens, where a blank does as well, and other characters than ASCII
@@ -29,7 +29,9 @@ def to_single_line(text: bytes) -> Iterator[bytes]:
     return _escape_non_ascii(text)
 
 
-def split_chunks(text: bytes) -> Iterator[bytes]:
+def split_chunks(text: bytes) -> Iterable[bytes]:
+    if len(text) <= CHUNK_BYTES:
+        return (text,)
     return (text[start : start + CHUNK_BYTES] for start in range(0, len(text), CHUNK_BYTES))
 
 

@@ -15,7 +15,8 @@ from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE, DialectRe
 from batches.dialects.results.error_types import item_error
 from batches.dialects.results.json_lines import coalesce_chunks, to_single_line
 from batches.models import ItemState
-from batches.results.results import ResultFilter, iter_results
+from batches.results.result_rows import ResultFilter
+from batches.results.results import iter_results
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

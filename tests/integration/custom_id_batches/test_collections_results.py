@@ -11,7 +11,7 @@ import pytest
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
-from batches.results.results import PAGE_ITEMS
+from batches.results.result_rows import PAGE_ITEMS
 from relaybatch.ids import uuid7
 from tests.support.calls.collections import COLLECTIONS, MESSAGES
 from tests.support.rows.catalog import make_catalog

@@ -112,7 +112,7 @@ def test_a_refused_key_while_the_others_breaker_is_open_for_a_moment_costs_the_i
     assert (item.attempt, item.excused) == (1, 1)
     assert 0 < seconds_to_wait(item) <= 2, "when the other key is half-open"
     assert (item.upstream_status, item.upstream_error) == (None, None)
-    assert BatchItem.objects.waiting_by_batch([batch.id]) == {batch.id: {"breaker_open": 1}}
+    assert BatchItem.objects.item_counts([batch.id])[batch.id].waiting == {"breaker_open": 1}
     assert events(batch) == [(1, 401, "upstream_status", 0)]
     item = run_when_due(batch)
     assert (item.state, item.attempt, item.excused) == ("completed", 2, 1)

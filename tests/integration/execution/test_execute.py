@@ -23,6 +23,7 @@ from batches.execution.settle import settle
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import BatchItem, ItemResponse
 from batches.payloads import open_store
+from batches.results.responses import read_response
 from relaybatch.ids import uuid7
 from routing.models import Binding, Model, Policy, RelayKey
 from tests.support.rows.catalog import make_catalog
@@ -152,11 +153,15 @@ def test_the_answer_is_stored_byte_for_byte(
     batch = submit(catalog)
     item = run(batch)
     assert item.state == "completed"
+<<<<<<< HEAD
     if inline_bytes:
         assert bytes(ItemResponse.objects.get(item_id=item.id).body) == body
     else:
         assert open_store().read_response(batch.id, idx=0, claim_no=item.claim_no) == body
         assert not ItemResponse.objects.exists()
+=======
+    assert read_response(item) == body
+>>>>>>> D12
 
 
 def test_the_request_reaches_the_upstream_byte_for_byte(catalog: SimpleNamespace, upstream: Upstream) -> None:

@@ -17,7 +17,7 @@ from routing.credentials.relay_keys import disable_key, revoke_key, rotate_key
 from routing.credentials.tokens import revoke_all_tokens, revoke_token
 from routing.models import InferenceToken, Policy, Project, RelayKey, ServiceAccount, Team, User
 from tests.support.rows.catalog import make_catalog
-from tests.support.rows.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, publish_all, submit
 from tests.support.rows.tokens import make_token_caller
 from tests.support.upstream import upstream_responses as answers
 
@@ -128,7 +128,9 @@ def test_a_token_stops_at_the_second_of_its_expiry(rows: SimpleNamespace, upstre
 
 
 def start(rows: SimpleNamespace, upstream: Upstream) -> Running:
-    running = Running(submit(rows, *[chat_body()] * ENOUGH_ITEMS), upstream)
+    batch = submit(rows, *[chat_body()] * ENOUGH_ITEMS)
+    publish_all(batch)
+    running = Running(batch, upstream)
     assert running.run_one().state == "completed"
     return running
 

@@ -11,7 +11,7 @@ import pytest
 from django.db.models.functions import Now
 
 from batches.models import BatchItem
-from batches.results.results import PAGE_ITEMS
+from batches.results.result_rows import PAGE_ITEMS
 from tests.support.calls.relay_calls import error_of, get, results_of
 from tests.support.rows.item_outcomes import complete, discard
 from tests.support.rows.submissions import chat_body, submit

@@ -9,6 +9,7 @@ import pytest
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import Batch, BatchItem
+from batches.publishing.publish import drain_publisher
 from relaybatch.ids import uuid7
 from tests.support.calls.collections import COLLECTIONS
 from tests.support.rows.catalog import make_catalog
@@ -42,6 +43,7 @@ def created(client: Client, catalog: SimpleNamespace, to: Collection, params: by
     body = to.body(to.item("a", params))
     response = client.post(to.path, body, content_type="application/json", headers=catalog.headers)
     assert response.status_code == 200, response.content
+    drain_publisher()
     return Batch.objects.get()
 
 

@@ -21,14 +21,24 @@ from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
-from batches.models import Batch, BatchItem, IdempotencyKey, PayloadChunk, PayloadStoreMark, Worker
+from batches.models import (
+    Batch,
+    BatchItem,
+    IdempotencyKey,
+    ItemResponse,
+    PayloadChunk,
+    PayloadStoreMark,
+    Worker,
+)
 from batches.payloads import PayloadWriteError, open_store
 from batches.payloads.database import CHUNK_BYTES
+from batches.sweeper import cleanup
 from batches.sweeper.cleanup import BATCHES_PER_STEP, Cleanup
 from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
 from relaybatch.http.errors import Conflict
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
+from tests.support.rows.item_outcomes import complete_inline
 from tests.support.rows.submissions import chat_body, submit
 from usage.models import UsageEvent, UsageTotal
 
@@ -72,6 +82,28 @@ def test_a_deleted_batch_goes_with_items_payloads_and_totals_and_its_events_stay
     assert not folder_of(batch).exists()
     assert not UsageTotal.objects.filter(scope=f"batch:{batch.id}").exists()
     assert UsageEvent.objects.filter(batch_id=batch.id).count() == 2
+
+
+@pytest.mark.parametrize("expires", [False, True])
+def test_responses_that_are_rows_go_with_their_items(
+    catalog: SimpleNamespace, settings: Settings, monkeypatch: pytest.MonkeyPatch, expires: bool
+) -> None:
+    """In steps of two items, of which one has no such response."""
+    monkeypatch.setattr(cleanup, "ITEMS_PER_STEP", 2)
+    batch, other = (submit(catalog, *[chat_body()] * 5) for _ in range(2))
+    for idx in (0, 1, 2, 4):
+        complete_inline(batch, idx, b"{}")
+    complete_inline(other, 3, b"{}")
+    cancel_batch(batch)
+    if expires:
+        settings.RELAY_BATCH_RETENTION_DAYS = 7
+        Batch.objects.filter(id=batch.id).update(ended_at=F("ended_at") - timedelta(days=8))
+    else:
+        delete_batch(Batch.objects.get(id=batch.id))
+    Cleanup().run()
+    assert not BatchItem.objects.filter(batch_id=batch.id).exists()
+    kept = BatchItem.objects.get(batch=other, idx=3)
+    assert list(ItemResponse.objects.values_list("item_id", flat=True)) == [kept.id]
 
 
 def test_a_deleted_batch_stays_until_the_volume_of_its_payloads_is_back(catalog: SimpleNamespace) -> None:

@@ -14,6 +14,7 @@ from django.db import connection, transaction
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
+from batches.publishing.publish import drain_publisher
 from relaybatch.db.clock import database_now
 from relaybatch.ids import uuid7
 from routing.credentials.recheck import Allowance, clear_cache
@@ -21,7 +22,7 @@ from routing.credentials.relay_keys import create_key
 from routing.models import Project, User
 from tests.support.calls.usage_calls import UNROUTED_OUTCOME
 from tests.support.rows.catalog import make_caller, make_catalog
-from tests.support.rows.submissions import chat_body, submit
+from tests.support.rows.submissions import chat_body, publish_all, submit
 from tests.support.rows.usage_rows import draft, refused, unreadable
 from tests.support.run.races import run_concurrently
 from tests.support.upstream import upstream_responses as answers
@@ -129,6 +130,7 @@ def test_over_http_the_rest_of_a_batch_is_discarded_with_the_code(
     allow(catalog, 2 * COST)
     sent = b'{"shape":"openai","requests":[' + b",".join([chat_body()] * 4) + b"]}"
     accepted = client.post("/v1/batches", sent, content_type="application/json", headers=catalog.headers)
+    drain_publisher()
     for item in BatchItem.objects.order_by("idx"):
         execute_item(item.id, in_flight=InFlightItems(uuid7(), slots=8))
     path = f"/v1/batches/{json.loads(accepted.content)['id']}"
@@ -175,7 +177,9 @@ def test_what_is_in_flight_finishes_and_may_overshoot(
 
 def test_eight_threads_add_up_exactly(client: Client, catalog: SimpleNamespace) -> None:
     allow(catalog, 100 * COST)
-    runs = runs_of(submit(catalog, *[chat_body()] * 40))
+    batch = submit(catalog, *[chat_body()] * 40)
+    publish_all(batch)
+    runs = runs_of(batch)
     run_concurrently([functools.partial(run_all, runs[thread::8]) for thread in range(8)])
     assert numbers(client, catalog.headers) == (100 * COST, 40 * COST, 60 * COST)
 

@@ -11,7 +11,8 @@ import uuid
 
 from batches.dialects.results.json_lines import coalesce_chunks
 from batches.dialects.results.result_lines import render_result_line
-from batches.results import results
+from batches.results.result_rows import ResultRow
+from batches.results.results import Result
 from routing.adapters import ADAPTERS
 from routing.calls.failures import CallFailed
 from routing.transport.abort_handle import AbortHandle
@@ -184,7 +185,7 @@ def result_rows() -> list[Row]:
 
 def rendered(response: bytes) -> str:
     """Render a stored response as a line of the results."""
-    row = results.ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
-    parts = coalesce_chunks(render_result_line(results.Result(row, response, None), nested=False))
+    row = ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
+    parts = coalesce_chunks(render_result_line(Result(row, response, None), nested=False))
     breaks = sum(part.count(b"\n") + part.count(b"\r") for part in parts if part.isascii())
     return "one line" if breaks == 1 else f"{breaks} breaks"

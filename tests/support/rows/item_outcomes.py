@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from django.db.models.functions import Now
 
-from batches.models import BatchItem
+from batches.models import BatchItem, ItemResponse
 from batches.payloads import open_store
 
 if TYPE_CHECKING:
@@ -20,16 +21,28 @@ def complete(batch: Batch, idx: int, response: bytes | None) -> None:
     _set(batch, idx, state="completed", claim_no=1, response_length=len(response or b""))
 
 
+def complete_inline(batch: Batch, idx: int, response: bytes) -> None:
+    """The answer is small: a row beside its item's."""
+    item = BatchItem.objects.get(batch=batch, idx=idx)
+    ItemResponse.objects.create(item_id=item.id, body=response)
+    _set(batch, idx, state="completed", claim_no=1, response_length=len(response))
+
+
 def discard(batch: Batch, idx: int, *, error_code: str, error: str, **fields: Any) -> None:
     _set(batch, idx, state="discarded", error_code=error_code, error=error, **fields)
 
 
 def end(batch: Batch) -> None:
     """Sets the end as the last item's transaction does."""
-    batch.final_counts = BatchItem.objects.counts_by_batch([batch.id])[batch.id]
+    batch.final_counts = grouped_counts(batch)
     batch.ended_at = Now()
     batch.save(update_fields=["final_counts", "ended_at"])
     batch.refresh_from_db()
+
+
+def grouped_counts(batch: Batch) -> dict[str, int]:
+    """Count the batch's rows by state, each of them."""
+    return Counter(BatchItem.objects.filter(batch=batch).values_list("state", flat=True))
 
 
 def _set(batch: Batch, idx: int, **fields: Any) -> None:

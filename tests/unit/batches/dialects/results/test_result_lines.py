@@ -10,7 +10,8 @@ import pytest
 
 from batches.dialects.results.result_lines import render_result_line
 from batches.dialects.results.upstream_message import MAX_MESSAGE_CHARACTERS
-from batches.results.results import Result, ResultRow
+from batches.results.result_rows import ResultRow
+from batches.results.results import Result
 
 ITEM_ID = uuid.UUID("0192d1e5-7a3b-7c4d-8e5f-0123456789ab")
 
