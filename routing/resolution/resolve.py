@@ -54,7 +54,7 @@ class Resolution:
         return Failure(code=FailureCode.CROSS_SHAPE, message=message)
 
 
-_cache: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
+RESOLUTIONS: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
 
 
 def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Resolution:
@@ -67,13 +67,13 @@ def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Res
         return _failed_resolution(
             _NO_ROUTE, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(model_name)}"
         )
-    found = _cache.get((policy_id, model_name), lambda: _load(policy_id, model_name))
+    found = RESOLUTIONS.get((policy_id, model_name), lambda: _load(policy_id, model_name))
     return found.for_adapter(adapter)
 
 
 def clear_cache() -> None:
     """Clear the cache, so that the next call reads the rows."""
-    _cache.clear()
+    RESOLUTIONS.clear()
 
 
 _NO_ROUTE = Route(policy="", model="", provider="", bindings=())
