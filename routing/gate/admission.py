@@ -120,7 +120,7 @@ class Admission:
         return self._take_key(binding, index=turns.next_index())
 
     def _admit_by_script(self, binding: RouteBinding) -> tuple[UsableKey, KeyTurns | None]:
-        """Return the key, and the turns of the keys if the plan admits every call."""
+        """Return the key, and the turns of the keys if all breakers are closed."""
         keys = len(binding.keys)
         call = self._script_call(lease_ms=self._lease_ms())
         try:
@@ -131,10 +131,10 @@ class Admission:
             raise
         if result[0] != b"admitted":
             raise parse_denial(result)
-        _, index, is_probe, now, admits_all = result
+        _, index, is_probe, now, all_closed = result
         self._binding, self._admitted_at = binding, now
         key = self._take_key(binding, index=index, is_probe=bool(is_probe), at=now)
-        return key, KeyTurns(binding.plan, keys=keys, last_index=index) if admits_all else None
+        return key, KeyTurns(binding.plan, keys=keys, last_index=index) if all_closed else None
 
     def _move(self, binding: RouteBinding) -> UsableKey | None:
         self._record_rejection(binding)

@@ -34,7 +34,7 @@ CLOSED_BREAKERS: TtlCache[bytes, KeyTurns | None] = TtlCache(seconds=0.5)
 
 
 def remembered_turns(plan: bytes, *, keys: int, admit: Callable[[], KeyTurns | None]) -> KeyTurns | None:
-    """The turns of a plan that admits every call; None when a script has to decide.
+    """The turns of a plan without rules whose breakers are closed; None when a script has to decide.
 
     When nothing is remembered, `admit` asks Redis, in one of the threads that come here at the same time. They raise
     what it raises.
@@ -50,5 +50,5 @@ def clear_cache() -> None:
 def _renew(plan: bytes, keys: int, turns: KeyTurns | None) -> KeyTurns | None:
     """Ask Redis again. Raises RedisUnavailable. The turns go on where they are."""
     call = {"id": "", "holder": "", "now": 0}
-    _, admits_all = run_checked_script("admits_all", plan=plan, call=call, keys=keys)
-    return (turns or KeyTurns(plan, keys=keys, last_index=0)) if admits_all else None
+    _, all_closed = run_checked_script("all_closed", plan=plan, call=call, keys=keys)
+    return (turns or KeyTurns(plan, keys=keys, last_index=0)) if all_closed else None

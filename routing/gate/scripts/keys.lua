@@ -68,11 +68,10 @@ local function choose_key(tried)
   return nil, wait, reason
 end
 
--- 1 when any call may take any of the keys: there are no rules, and every breaker is closed. Else 0.
-local function admits_all()
-  if #plan.rules > 0 then return 0 end
+-- 1 when the breaker of every key is closed, else 0.
+local function all_closed()
   for _, key in ipairs(plan.keys) do
-    if #key.rules > 0 or redis.call('EXISTS', breaker_key(key)) == 1 then return 0 end
+    if redis.call('EXISTS', breaker_key(key)) == 1 then return 0 end
   end
   return 1
 end

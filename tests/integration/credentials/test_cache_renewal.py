@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from django.db import OperationalError, connection
 
-from relaybatch.db.connection import POOL
+from relaybatch.db.connection import POOL, release_connection
 from routing import cache_renewal
 from routing.calls.call import Caller
 from routing.calls.failures import CallFailed
@@ -60,6 +61,14 @@ def look_up(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
         return found.failure.code if found.failure else ""
 
     return look_up
+
+
+def backend_of_this_thread() -> int:
+    """The server's process for its connection, which becomes idle."""
+    connection.ensure_connection()
+    pid = connection.connection.info.backend_pid
+    release_connection()
+    return int(pid)
 
 
 def renew_beside() -> None:
@@ -113,6 +122,22 @@ def test_the_thread_keeps_no_connection(look_up: Callable[[], str], clock: Cache
     clock.advance(0.3)
     renew_beside()
     assert [idle.raw.closed for idle in POOL._idle] == [False]
+
+
+def test_the_thread_does_not_keep_a_connection_that_broke(
+    look_up: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
+) -> None:
+    assert [look_up(), look_up()] == ["", ""]
+    with ThreadPoolExecutor(1) as thread:
+        idle = thread.submit(backend_of_this_thread).result(10)
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [idle])
+        clock.advance(0.3)
+        for _ in range(2):
+            thread.submit(cache_renewal.renew_used).result(10)
+    clock.advance(0.3)
+    with django_assert_num_queries(0):
+        assert look_up() == ""
 
 
 def test_while_the_database_is_away_values_get_no_older_and_the_thread_goes_on(
