@@ -20,6 +20,7 @@ from batches.publishing.task_names import TASK_NAME
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, retry_during_outage
 from relaybatch.stop_signal import EXIT_MARGIN_SECONDS, StopSignal, exit_after
+from routing.cache_renewal import start_cache_renewal
 from routing.checks import require_readable_secrets
 
 logger = logging.getLogger(__name__)
@@ -56,6 +57,7 @@ def start_worker_monitor(**_: Any) -> None:
     monitor = WorkerMonitor(slots=settings.RELAY_BATCH_CONCURRENCY)
     retry_during_outage(monitor.start)
     _monitors.append(monitor)
+    start_cache_renewal()
     exit_after(_shutdown_requested, seconds=settings.RELAY_SHUTDOWN_GRACE_S + EXIT_MARGIN_SECONDS)
     exit_after(_shutdown_finished, seconds=EXIT_MARGIN_SECONDS)
     release_connection()

@@ -59,7 +59,7 @@ class _CallerRows:
 
 
 _CacheKey = tuple[str, "uuid.UUID", "uuid.UUID | None", "uuid.UUID | None"]
-_cache: TtlCache[_CacheKey, _CallerRows] = TtlCache(seconds=0.5)
+CALLER_ROWS: TtlCache[_CacheKey, _CallerRows] = TtlCache(seconds=0.5)
 
 # The policy, project and team are those recorded when the call was accepted, whatever the credential has now.
 _POLICY_AND_PROJECT = """
@@ -95,7 +95,7 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
 
     Rows may be half a second old. Expiry and grace are checked at each call, by the database's clock.
     """
-    rows = _cache.get(_cache_key(caller), lambda: _load(caller))
+    rows = CALLER_ROWS.get(_cache_key(caller), lambda: _load(caller))
     _check_credential(rows, caller, now=now or timezone.now() + rows.clock_ahead)
     if not rows.principal_enabled:
         raise _call_failed(
@@ -108,12 +108,12 @@ def recheck(caller: Caller, *, now: datetime | None = None) -> CallerSnapshot:
 
 def caller_snapshot(caller: Caller) -> CallerSnapshot:
     """The snapshot as `recheck` returns it, whether or not the caller may still call."""
-    return _snapshot(_cache.get(_cache_key(caller), lambda: _load(caller)))
+    return _snapshot(CALLER_ROWS.get(_cache_key(caller), lambda: _load(caller)))
 
 
 def clear_cache() -> None:
     """Clear the cache, so that the next call reads the rows."""
-    _cache.clear()
+    CALLER_ROWS.clear()
 
 
 def _check_credential(rows: _CallerRows, caller: Caller, *, now: datetime) -> None:

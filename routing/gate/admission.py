@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 
+from routing.gate import closed_breakers
 from routing.gate.breaker_signals import NONE
+from routing.gate.closed_breakers import KeyTurns, remembered_turns
 from routing.gate.denials import (
     denial_without_redis,
     host_key_rejection_without_redis,
@@ -38,8 +40,9 @@ class Admission:
     `host_key_rejected`: the upstream rejected the last key; after `release`, that is how the call ended.
     `now_ms`: 0 for Redis's clock.
 
-    A call costs one round trip to Redis, and a second one only when its end has to be reported: a key that failed, a
-    probe, a place to release, tokens to charge, a reservation to refund.
+    A call costs one round trip to Redis, none where closed_breakers.py remembers that any call may pass. A further one
+    is made only when its end has to be reported: a key that failed, a probe, a place to release, tokens to charge, a
+    reservation to refund.
     """
 
     def __init__(self, *, rules: tuple[Rule, ...], deadline: float, now_ms: int = 0) -> None:
@@ -49,8 +52,7 @@ class Admission:
         self.host_key_rejected: HostKeyRejection | None = None
         self._rules = rules
         self._deadline = deadline
-        # Short, because an exact sliding window stores the id of every call in it.
-        self._id = secrets.token_urlsafe(9)
+        self._id = ""
         self._admitted_at = 0
         self._any_sent = False
         self._binding: RouteBinding | None = None
@@ -99,18 +101,40 @@ class Admission:
             )
 
     def _admit(self, binding: RouteBinding) -> UsableKey:
+        has_rules = bool(self._rules) or any(key.rules for key in binding.keys)
         try:
-            call = self._script_call(lease_ms=self._lease_ms())
-            result = run_checked_script("admit", plan=binding.plan, call=call, keys=len(binding.keys))
+            return self._admit_by_script(binding)[0] if has_rules else self._admit_without_rules(binding)
         except RedisUnavailable as error:
             logger.warning("redis unavailable, calls wait", extra={"reason": str(error)})
+            raise denial_without_redis() from error
+
+    def _admit_without_rules(self, binding: RouteBinding) -> UsableKey:
+        turns = remembered_turns(
+            binding.plan, keys=len(binding.keys), admit=lambda: self._admit_by_script(binding)[1]
+        )
+        if self._key is not None:  # by the script, which this thread called just now
+            return self._key
+        if turns is None:
+            return self._admit_by_script(binding)[0]
+        self._binding = binding
+        return self._take_key(binding, index=turns.next_index())
+
+    def _admit_by_script(self, binding: RouteBinding) -> tuple[UsableKey, KeyTurns | None]:
+        """Return the key, and the turns of the keys if all breakers are closed."""
+        keys = len(binding.keys)
+        call = self._script_call(lease_ms=self._lease_ms())
+        try:
+            result = run_checked_script("admit", plan=binding.plan, call=call, keys=keys)
+        except RedisUnavailable:
             # The script may have run, and its result been lost.
             self._defer_release_all(binding)
-            raise denial_without_redis() from error
+            raise
         if result[0] != b"admitted":
             raise parse_denial(result)
-        self._binding, self._admitted_at = binding, int(result[3])
-        return self._take_key(binding, result)
+        _, index, is_probe, now, all_closed = result
+        self._binding, self._admitted_at = binding, now
+        key = self._take_key(binding, index=index, is_probe=bool(is_probe), at=now)
+        return key, KeyTurns(binding.plan, keys=keys, last_index=index) if all_closed else None
 
     def _move(self, binding: RouteBinding) -> UsableKey | None:
         self._record_rejection(binding)
@@ -118,19 +142,23 @@ class Admission:
         self._any_sent = self._any_sent or self.sent
         self._key = None
         try:
-            result = run_checked_script("next_key", plan=binding.plan, call=call, keys=len(binding.keys))
+            result = self._report("next_key", binding, call)
         except RedisUnavailable as error:
             logger.warning("redis unavailable, no failover", extra={"reason": str(error)})
             self._defer_release_all(binding)
             return None
         self._handle_result(binding, call, result)
-        return self._take_key(binding, result) if result[0] == b"admitted" else None
+        if result[0] != b"admitted":
+            return None
+        return self._take_key(binding, index=result[1], is_probe=bool(result[2]), at=result[3])
 
-    def _take_key(self, binding: RouteBinding, result: list[Any]) -> UsableKey:
+    def _take_key(
+        self, binding: RouteBinding, *, index: int, is_probe: bool = False, at: int = 0
+    ) -> UsableKey:
         self.signal, self.sent, self.host_key_rejected = NONE, False, None
-        number, self._is_probe, self._key_acquired_at = int(result[1]), bool(result[2]), int(result[3])
-        self._tried.append(number)
-        self._key = binding.keys[number - 1]
+        self._is_probe, self._key_acquired_at = is_probe, at
+        self._tried.append(index)
+        self._key = binding.keys[index - 1]
         return self._key
 
     def _release_key(self, binding: RouteBinding) -> None:
@@ -185,12 +213,20 @@ class Admission:
     def _finish(self, binding: RouteBinding, **arguments: Any) -> None:
         call = self._script_call(**arguments)
         try:
-            result = run_checked_script("release", plan=binding.plan, call=call, keys=len(binding.keys))
+            result = self._report("release", binding, call)
         except RedisUnavailable as error:
             logger.warning("redis unavailable, release deferred", extra={"reason": str(error)})
             liveness.defer_release(plan=binding.plan, call=_repeatable_release(call))
         else:
             self._handle_result(binding, call, result)
+
+    def _report(self, script: str, binding: RouteBinding, call: dict[str, Any]) -> list[Any]:
+        try:
+            return run_checked_script(script, plan=binding.plan, call=call, keys=len(binding.keys))
+        finally:
+            if self.signal.is_failure:
+                # After the script: what another thread learned just before it is not remembered either.
+                closed_breakers.clear_cache()
 
     def _defer_release_all(self, binding: RouteBinding) -> None:
         """Defer the release of every key: whether the script ran, and which key it chose, is unknown."""
@@ -199,6 +235,8 @@ class Admission:
             liveness.defer_release(plan=binding.plan, call=_repeatable_release(call))
 
     def _script_call(self, **arguments: Any) -> dict[str, Any]:
+        # Short, because an exact sliding window stores the id of every call in it.
+        self._id = self._id or secrets.token_urlsafe(9)
         lost_ms = settings.RELAY_WORKER_LOST_S * 1000
         return {"id": self._id, "holder": liveness.id, "now": self.now_ms, "lost_ms": lost_ms, **arguments}
 

@@ -8,7 +8,8 @@ from routing.gate.redis import RedisUnavailable, run_script
 
 # For each script: the first word of a result, and the types of what follows it (the scripts document the meaning).
 _RESULT_TYPES: dict[str, dict[bytes, list[type]]] = {
-    "admit": {b"admitted": [int, int, int], b"limit": [int, int], b"no_key": [int, bytes]},
+    "admit": {b"admitted": [int, int, int, int], b"limit": [int, int], b"no_key": [int, bytes]},
+    "all_closed": {b"all_closed": [int]},
     "next_key": {b"admitted": [int, int, int, int], b"no_key": [int, int, int]},
     "release": {b"released": [int, int, int]},
 }

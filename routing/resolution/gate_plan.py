@@ -19,6 +19,10 @@ PREFIX = "rb:gate2:"
 _MAX_WINDOW_MS = 2**52
 
 
+class _Selection(msgspec.Struct):
+    selection: str
+
+
 def encode_plan(
     *, policy: str, host: str, selection: str, rules: Sequence[Rule], keys: Sequence[UsableKey]
 ) -> bytes:
@@ -42,6 +46,11 @@ def encode_plan(
             ],
         }
     )
+
+
+def takes_turns(plan: bytes) -> bool:
+    """Whether the calls of the plan take its keys in turns; else all take the first that they may."""
+    return msgspec.json.decode(plan, type=_Selection).selection != "prioritized"
 
 
 def breaker_id(secret: str, *, host_key_id: str) -> str:

@@ -42,6 +42,8 @@ class Resolution:
         if self.failure is not None:
             return self
         same = tuple(binding for binding in self.route.bindings if binding.adapter == adapter)
+        if same and len(same) == len(self.route.bindings):
+            return self
         failure = None if same else self._failure_for(adapter)
         return replace(self, route=replace(self.route, bindings=same), failure=failure)
 
@@ -54,7 +56,7 @@ class Resolution:
         return Failure(code=FailureCode.CROSS_SHAPE, message=message)
 
 
-_cache: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
+RESOLUTIONS: TtlCache[tuple[uuid.UUID, str], Resolution] = TtlCache(seconds=0.5)
 
 
 def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Resolution:
@@ -67,13 +69,13 @@ def resolve_model(*, policy_id: uuid.UUID, model_name: str, adapter: str) -> Res
         return _failed_resolution(
             _NO_ROUTE, FailureCode.MODEL_NOT_FOUND, f"no model is called {printable_name(model_name)}"
         )
-    found = _cache.get((policy_id, model_name), lambda: _load(policy_id, model_name))
+    found = RESOLUTIONS.get((policy_id, model_name), lambda: _load(policy_id, model_name))
     return found.for_adapter(adapter)
 
 
 def clear_cache() -> None:
     """Clear the cache, so that the next call reads the rows."""
-    _cache.clear()
+    RESOLUTIONS.clear()
 
 
 _NO_ROUTE = Route(policy="", model="", provider="", bindings=())

@@ -68,6 +68,14 @@ local function choose_key(tried)
   return nil, wait, reason
 end
 
+-- 1 when the breaker of every key is closed, else 0.
+local function all_closed()
+  for _, key in ipairs(plan.keys) do
+    if redis.call('EXISTS', breaker_key(key)) == 1 then return 0 end
+  end
+  return 1
+end
+
 local function take_key(index, is_probe)
   local key = plan.keys[index]
   picker.note_use(key)

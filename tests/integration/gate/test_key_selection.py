@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.support.calls.admissions import ERROR, Gate
+from tests.support.calls.admissions import ERROR, Gate, throttled
 from tests.support.run.races import run_concurrently
 
 pytestmark = pytest.mark.django_db  # `run_concurrently` gives each thread a connection
@@ -34,7 +34,9 @@ def test_round_robin_takes_turns() -> None:
 
 @pytest.mark.parametrize("selection", ["round-robin", "least-recently-used"])
 def test_of_many_calls_at_once_every_key_gets_as_many_to_within_one(selection: str) -> None:
-    gate = Gate(keys=THREE, selection=selection, now_ms=0)
+    """By the script, since one breaker is open."""
+    gate = Gate(keys=("out", *THREE), selection=selection, now_ms=0)
+    gate.call(throttled(60))
     counts = Counter(run_concurrently([gate.call] * 40))
     assert sorted(counts.values()) == [13, 13, 14]
 
@@ -48,12 +50,12 @@ def test_least_recently_used_takes_the_key_whose_last_use_is_longest_ago() -> No
     assert [gate.call() for _ in range(4)] == ["two", "three", "one", "two"]
 
 
-def test_a_key_that_joins_takes_its_turn() -> None:
-    for selection in ("round-robin", "least-recently-used"):
-        gate = Gate(keys=("one", "two"), selection=selection)
-        assert [gate.call(), gate.call()] == ["one", "two"]
-        gate.keys = ("one", "two", "new")
-        assert [gate.call() for _ in range(3)] == ["new", "one", "two"], selection
+@pytest.mark.parametrize("selection", ["round-robin", "least-recently-used"])
+def test_a_key_that_joins_takes_its_turn(selection: str) -> None:
+    gate = Gate(keys=("one", "two"), selection=selection)
+    assert [gate.call(), gate.call()] == ["one", "two"]
+    gate.keys = ("one", "two", "new")
+    assert Counter(gate.call() for _ in range(6)) == {"one": 2, "two": 2, "new": 2}
 
 
 def test_the_turns_of_two_hosts_do_not_mix() -> None:

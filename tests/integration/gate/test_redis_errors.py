@@ -13,7 +13,7 @@ import redis
 
 from batches.publishing import broker
 from relaybatch.celery import app
-from routing.gate import breakers
+from routing.gate import breakers, closed_breakers
 from routing.gate import redis as gate_redis
 from routing.gate.liveness import liveness
 from routing.gate.redis import RedisUnavailable
@@ -61,6 +61,7 @@ def clear_connections() -> None:
 def test_a_call_waits_at_the_gate(proxy: RedisProxy, reply: bytes) -> None:
     gate = Gate(keys=("one", "two", "three"))
     for commands in (WRITES, frozenset[str]()):
+        closed_breakers.clear_cache()
         proxy.answer(reply, commands=commands)
         denial = gate.denial()
         assert (denial.postponement.reason, denial.postponement.must_wait) == ("redis_away", True)
@@ -90,6 +91,7 @@ def test_a_server_that_became_a_replica_is_left_for_the_one_that_has_its_address
 ) -> None:
     gate = Gate()
     assert gate.passes()
+    closed_breakers.clear_cache()
     proxy.answer(READONLY, commands=WRITES, on_new_connections=False)
     assert gate.passes()
 

@@ -116,3 +116,110 @@ def test_those_who_waited_for_a_failed_load_see_its_error() -> None:
             first.result(10)
         # It joined the failing load, or came just after it and loaded for itself: it never hangs.
         assert isinstance(second.exception(10), LookupError | None)
+
+
+def renew(cache: TtlCache[str, int]) -> int:
+    """Returns how many values were renewed."""
+    due = cache.due_renewals(min_age_seconds=0.25)
+    for one in due:
+        one()
+    return len(due)
+
+
+def test_a_value_in_use_is_renewed_before_it_is_too_old() -> None:
+    clock, source = Clock(), Source()
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+    for expected in (1, 2, 3):
+        assert [cache.get("a", source), cache.get("a", source)] == [expected] * 2
+        clock.now += 0.24
+        assert renew(cache) == 0
+        clock.now += 0.01
+        assert renew(cache) == 1
+    assert source.loads == 4
+
+
+def test_a_value_that_nobody_got_since_its_load_is_not_renewed() -> None:
+    clock, source = Clock(), Source()
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+    cache.get("a", source)
+    clock.now += 0.3
+    assert renew(cache) == 0
+    cache.get("a", source)
+    assert [renew(cache), renew(cache)] == [1, 0]
+    clock.now += 0.3
+    assert renew(cache) == 0
+
+
+def test_a_value_that_is_too_old_is_not_renewed() -> None:
+    clock, source = Clock(), Source()
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+    assert [cache.get("a", source), cache.get("a", source)] == [1, 1]
+    clock.now += 0.5
+    assert renew(cache) == 0
+
+
+def test_the_time_of_a_renewed_value_counts_from_before_its_load() -> None:
+    clock = Clock()
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+
+    def slow(last: int) -> int:
+        clock.now += 0.2
+        return last + 1
+
+    def get() -> int:
+        return cache.get("a", lambda: 1, renew=slow)
+
+    assert [get(), get()] == [1, 1]
+    clock.now += 0.25
+    renew(cache)
+    clock.now += 0.29
+    assert get() == 2
+    clock.now += 0.01
+    assert get() == 1
+
+
+def test_a_renewal_that_fails_leaves_the_value_for_its_time() -> None:
+    clock, source = Clock(), Source()
+    cache = TtlCache[str, int](seconds=0.5, clock=clock)
+
+    def fail(_: int) -> int:
+        raise LookupError("gone")
+
+    assert [cache.get("a", source, renew=fail) for _ in range(2)] == [1, 1]
+    clock.now += 0.3
+    with pytest.raises(LookupError):
+        renew(cache)
+    clock.now += 0.19
+    assert cache.get("a", source) == 1
+    clock.now += 0.01
+    assert cache.get("a", source) == 2
+
+
+@pytest.mark.parametrize("meanwhile", ["cleared", "loaded"])
+def test_a_renewal_does_not_take_the_place_of_what_happened_since_it_began(meanwhile: str) -> None:
+    clock = Clock()
+    cache = TtlCache[str, str](seconds=0.5, clock=clock)
+
+    def overtaken(_: str) -> str:
+        cache.clear()
+        if meanwhile == "loaded":
+            cache.get("a", lambda: "later")
+        return "renewed"
+
+    for _ in range(2):
+        cache.get("a", lambda: "first", renew=overtaken)
+    clock.now += 0.3
+    for one in cache.due_renewals(min_age_seconds=0.25):
+        one()
+    assert cache.get("a", lambda: "anew") == ("later" if meanwhile == "loaded" else "anew")
+
+
+def test_what_is_loaded_while_the_cache_is_cleared_is_not_kept() -> None:
+    cache = TtlCache[str, str](clock=Clock())
+
+    def load() -> str:
+        cache.clear()
+        return "before"
+
+    assert cache.get("a", load) == "before"
+    assert cache.get("a", lambda: "after") == "after"
