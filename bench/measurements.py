@@ -89,17 +89,23 @@ class Statements:
 
     def counts(self) -> dict[str, tuple[int, float]]:
         """`{name: (calls, milliseconds in the server)}`, most calls first."""
-        if not self._available:
-            return {}
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT query, calls, total_exec_time FROM pg_stat_statements")
-            rows = cursor.fetchall()
         found: dict[str, tuple[int, float]] = {}
-        for query, calls, milliseconds in rows:
+        for query, calls, milliseconds in self._rows():
             name = _name(query)
             before = found.get(name, (0, 0.0))
             found[name] = (before[0] + calls, before[1] + milliseconds)
         return dict(sorted(found.items(), key=lambda pair: -pair[1][0]))
+
+    def calls(self) -> dict[str, int]:
+        """`{statement: calls}`, without our own."""
+        return {query: calls for query, calls, _ in self._rows() if "pg_stat_" not in query}
+
+    def _rows(self) -> list[tuple[str, int, float]]:
+        if not self._available:
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT query, calls, total_exec_time FROM pg_stat_statements")
+            return list(cursor.fetchall())
 
 
 def _name(query: str) -> str:

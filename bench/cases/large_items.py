@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import psutil
 
 from batches.payloads import open_store
-from bench.figures import Figure, require
+from bench.figures import Figure, at_most, ratio_at_most, require
 from bench.measurements import Memory
 from bench.workload import clear_tables, item_body, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.deployment import BenchDeployment, Web
+    from bench.deployment import BenchDeployment
+    from bench.web import Web
 
 ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 20
 
@@ -50,14 +51,13 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
             value=growth / 2**20 if growth is not None else None,
             unit="MiB",
             reference=len(body) / 2**20,
-            target=2,
-            of_ratio=True,
+            goals=(ratio_at_most(2),),
         ),
         Figure(
             name=f"  {ROUNDS} of them, one after another: memory added since the second",
             value=(statistics.median(resident[-3:]) - resident[1]) / 2**20,
             unit="MiB",
-            target=16,
+            goals=(at_most(16),),
             note=f"{resident[0] >> 20} MiB after the first, {resident[-1] >> 20} after the last",
         ),
     ]
