@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from bench.deployment import BenchDeployment, start_deployment
 from bench.figures import BenchError, Figure, table
-from bench.machine import describe
+from bench.machine import MachineLoad, describe
 from relaybatch.output import configure_streams
 from relaybatch.quickstart.errors import QuickstartError
 
@@ -77,15 +77,15 @@ def _run(names: Sequence[str], deployment: BenchDeployment) -> tuple[list[Figure
     found: list[Figure] = []
     failed = False
     for name in names:
-        began = time.monotonic()
         print(f"bench      {name}", end="", flush=True)
+        load = MachineLoad()
         try:
             found += _figures(name, deployment)
         except BenchError as problem:
             failed = True
             found.append(Figure(name=name, value=None, unit="", note="FAILED"))
             print(f"\nbench: {name}: {problem}", file=sys.stderr)
-        print(f", {time.monotonic() - began:.0f} s", flush=True)
+        print(f", {load.summary()}", flush=True)
     return found, not failed
 
 

@@ -13,6 +13,8 @@ import psutil
 from django.conf import settings
 from django.db import connection
 
+from bench.measurements import cpu_seconds, machine_cpu_seconds
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,6 +36,21 @@ def describe() -> Iterator[str]:
     payloads = Path(settings.RELAY_BATCH_PAYLOAD_DIR)
     payloads.mkdir(exist_ok=True, mode=0o700)
     yield f"payloads   a directory on {_file_system(payloads)}, a sync there {_sync_ms(payloads):.2f} ms"
+
+
+class MachineLoad:
+    """How long something took, and how many processors other programs kept busy meanwhile."""
+
+    def __init__(self) -> None:
+        self._began, self._others = time.monotonic(), self._other_cpu_seconds()
+
+    def summary(self) -> str:
+        seconds = time.monotonic() - self._began
+        others = max(0.0, self._other_cpu_seconds() - self._others) / seconds
+        return f"{seconds:.0f} s, other programs on {others:.2f} of {os.cpu_count()} processors"
+
+    def _other_cpu_seconds(self) -> float:
+        return machine_cpu_seconds() - cpu_seconds(os.getpid())
 
 
 def _server_setting(name: str) -> str:

@@ -30,15 +30,13 @@ STATEMENTS = {
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of the process, its descendants, and its children that have exited."""
+    """Processor time of the process and its descendants, also of those that have exited."""
     root = psutil.Process(pid)
     total = 0.0
     for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            total += times.user + times.system
-            if process == root:
-                total += times.children_user + times.children_system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 

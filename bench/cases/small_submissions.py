@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from bench.web import KeepAlive, Web
 
 ROUNDS = 3
-ALONE, TOGETHER = 200, 640
+ALONE, TOGETHER = 100, 400
 CALLERS = 16
 MAX_ALONE_MS, MIN_TOGETHER = 12, 150
 
