@@ -18,7 +18,7 @@ WRITE_INTERVAL_SECONDS = 0.25
 
 
 class StageTimers:
-    """Totals by stage: calls, wall seconds and processor seconds, each without the stages called from it."""
+    """Times of stages, each without the stages called from it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,6 +34,11 @@ class StageTimers:
                 if not self._replace(stage, path):
                     self.missing.append(path)
 
+    def totals(self) -> dict[str, list[float]]:
+        """`{stage: [calls, wall seconds, processor seconds]}`, of the calls that have returned."""
+        with self._lock:
+            return {stage: list(values) for stage, values in self._totals.items()}
+
     def write_for_ever(self, path: Path) -> None:
         """Write the totals to the file again and again, as JSON, in a thread."""
         threading.Thread(target=self._write_for_ever, args=(path,), name="stage-totals", daemon=True).start()
@@ -41,9 +46,7 @@ class StageTimers:
     def _write_for_ever(self, path: Path) -> None:
         partial = path.with_suffix(".partial")
         while True:
-            with self._lock:
-                totals = {stage: list(values) for stage, values in self._totals.items()}
-            document = {"stages": totals, "cpu_seconds": time.process_time(), "missing": self.missing}
+            document = {"stages": self.totals(), "cpu_seconds": time.process_time(), "missing": self.missing}
             partial.write_text(json.dumps(document))
             partial.rename(path)
             time.sleep(WRITE_INTERVAL_SECONDS)
