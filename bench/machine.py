@@ -25,13 +25,13 @@ def describe() -> Iterator[str]:
     """Yield lines for the head of the table."""
     load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
     yield f"machine    {os.cpu_count()} processors, load {load:.1f}, Python {platform.python_version()}"
-    shown = {
+    values = {
         name: _server_setting(name)
         for name in ("server_version", "fsync", "synchronous_commit", "data_directory")
     }
     yield (
-        f"PostgreSQL {shown['server_version']}, fsync {shown['fsync']}, "
-        f"synchronous_commit {shown['synchronous_commit']}, on {_file_system(Path(shown['data_directory']))}"
+        f"PostgreSQL {values['server_version']}, fsync {values['fsync']}, "
+        f"synchronous_commit {values['synchronous_commit']}, on {_file_system(Path(shown['data_directory']))}"
     )
     payloads = Path(settings.RELAY_BATCH_PAYLOAD_DIR)
     payloads.mkdir(exist_ok=True, mode=0o700)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 SETTLING_SECONDS, SECONDS, SERVERS_ALONE_SECONDS = 3, 20, 6
 MAX_PERCENT, MAX_TRANSACTIONS = 1, 10
-SHOWN_STATEMENTS = 8
+MAX_STATEMENTS = 8
 
 _TRANSACTIONS = "SELECT xact_commit + xact_rollback FROM pg_stat_database WHERE datname = current_database()"
 
@@ -79,7 +79,7 @@ def _transactions() -> int:
 
 
 def _statements_note(calls: Mapping[str, int]) -> str:
-    most = sorted(calls.items(), key=lambda pair: -pair[1])[:SHOWN_STATEMENTS]
+    most = sorted(calls.items(), key=lambda pair: -pair[1])[:MAX_STATEMENTS]
     return "a second: " + ", ".join(f"{count / SECONDS:.2f} {_short(text)}" for text, count in most)
 
 

@@ -16,7 +16,7 @@ from django.db.models import Max, Min
 
 from batches.models import BatchItem
 from bench.figures import Figure
-from bench.stage_timing.stages import OF_THE_ITEM, OUTSIDE_SLOTS, STAGES
+from bench.stage_timing.stages import OF_THE_ITEM, OUTSIDE_SLOTS, STAGES, UPSTREAM_CALL
 from bench.stage_timing.timers import WRITE_INTERVAL_SECONDS
 from bench.workload import clear_tables, require_done, submission, wait_for_end
 
@@ -102,7 +102,7 @@ def _table(totals: Totals, *, items: int, delay_ms: int, seconds: float) -> list
             unit="ms",
             note=f"worker's CPU {totals.cpu_seconds * 1000 / items:.2f} ms; {items / seconds:.0f} items/s{missing}",
         ),
-        *(_stage_figure(stage, totals, items=items) for stage in STAGES),
+        *(_stage_figure(stage, totals, items=items, delay_ms=delay_ms) for stage in STAGES),
         Figure(
             name="  between items, and in other threads",
             value=(slot_seconds - in_slots) * 1000 / items,
@@ -112,9 +112,11 @@ def _table(totals: Totals, *, items: int, delay_ms: int, seconds: float) -> list
     ]
 
 
-def _stage_figure(stage: str, totals: Totals, *, items: int) -> Figure:
+def _stage_figure(stage: str, totals: Totals, *, items: int, delay_ms: int) -> Figure:
     calls, wall, cpu = totals.stages[stage]
     where = "; in a thread of its own" if stage in OUTSIDE_SLOTS else ""
+    if stage == UPSTREAM_CALL:
+        where = f"; {wall * 1000 / items - delay_ms:.2f} ms beyond the upstream's delay"
     name = f"  {stage}" if stage != OF_THE_ITEM else f"  {stage} (retry, log, glue)"
     note = f"CPU {cpu * 1000 / items:.2f} ms; {calls / items:.2f} calls{where}"
     return Figure(name=name, value=wall * 1000 / items, unit="ms", note=note)

@@ -21,6 +21,6 @@ STAGES: dict[str, tuple[str, ...]] = {
     "publish: mark": ("batches.publishing.owner_window:mark_window_published",),
     "publish: send": ("batches.publishing.broker:send_or_log",),
 }
-OF_THE_ITEM = "rest of the item"
+OF_THE_ITEM, UPSTREAM_CALL = "rest of the item", "HTTP"
 OUTSIDE_SLOTS = frozenset({"publish: mark", "publish: send"})
 """Stages of other threads than the item's: nobody waits for them."""

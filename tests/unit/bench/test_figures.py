@@ -59,8 +59,8 @@ def test_a_row_shows_value_reference_ratio_goal_share_and_note() -> None:
 
 
 def test_the_table_aligns_its_columns() -> None:
-    shown = table([Figure(name="a", value=1234, unit="ms"), Figure(name="longer", value=1.5, unit="ms")])
-    assert shown.splitlines() == [
+    text = table([Figure(name="a", value=1234, unit="ms"), Figure(name="longer", value=1.5, unit="ms")])
+    assert text.splitlines() == [
         "figure  measured  reference  ratio  goal",
         "a        1234 ms",
         "longer   1.50 ms",
