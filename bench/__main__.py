@@ -7,6 +7,7 @@ import importlib
 import logging
 import sys
 import time
+import traceback
 from typing import TYPE_CHECKING
 
 from bench.deployment import BenchDeployment, start_deployment
@@ -81,12 +82,18 @@ def _run(names: Sequence[str], deployment: BenchDeployment) -> tuple[list[Figure
         load = MachineLoad()
         try:
             found += _figures(name, deployment)
-        except BenchError as problem:
+        except Exception as problem:  # noqa: BLE001 -- the figures of the others must not be lost
             failed = True
             found.append(Figure(name=name, value=None, unit="", note="FAILED"))
-            print(f"\nbench: {name}: {problem}", file=sys.stderr)
+            _report(name, problem)
         print(f", {load.summary()}", flush=True)
     return found, not failed
+
+
+def _report(name: str, problem: Exception) -> None:
+    print(f"\nbench: {name}: {problem}", file=sys.stderr)
+    if not isinstance(problem, BenchError):
+        traceback.print_exception(problem)
 
 
 def _figures(name: str, deployment: BenchDeployment) -> list[Figure]:

@@ -31,7 +31,7 @@ def describe() -> Iterator[str]:
     }
     yield (
         f"PostgreSQL {values['server_version']}, fsync {values['fsync']}, "
-        f"synchronous_commit {values['synchronous_commit']}, on {_file_system(Path(shown['data_directory']))}"
+        f"synchronous_commit {values['synchronous_commit']}, on {_file_system(Path(values['data_directory']))}"
     )
     payloads = Path(settings.RELAY_BATCH_PAYLOAD_DIR)
     payloads.mkdir(exist_ok=True, mode=0o700)
