@@ -120,6 +120,8 @@ def percentile(values: Sequence[float], percent: int) -> float:
 
 def spread(values: Sequence[float], unit: str) -> str:
     """How the value came about, for its note: `median of 3; 187 to 225 /s`."""
+    if len(values) == 1:
+        return "once"
     return f"median of {len(values)}; {_digits(min(values))} to {_format(max(values), unit)}"
 
 

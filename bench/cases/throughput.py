@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import statistics
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -16,7 +15,7 @@ from bench.item_cost import ItemCost
 from bench.workload import clear_tables, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from batches.models import Batch
     from bench.deployment import BenchDeployment
@@ -73,7 +72,16 @@ class Measured:
 
 
 def figures(deployment: BenchDeployment) -> list[Figure]:
-    measured = {case: _measure(deployment, case) for case in CASES}
+    clear_tables()
+    with deployment.start_web() as web, deployment.start_sweeper() as sweeper:
+        pids = {
+            "PostgreSQL": [deployment.servers.postgres.pid],
+            "Redis": [deployment.servers.redis.pid],
+            "upstream": [deployment.upstream.process.pid],
+            "sweeper": [sweeper.pid],
+        }
+        measured = {case: _measure(deployment, web, case, pids) for case in CASES}
+    clear_tables()
     found: list[Figure] = []
     for case, result in measured.items():
         found.append(_rate_figure(case, result))
@@ -81,39 +89,17 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
     return [*found, _gain_figure(one=measured[ONE_LINE].ours, two=measured[TWO_LINES].ours)]
 
 
-def _measure(deployment: BenchDeployment, case: Case) -> Measured:
+def _measure(deployment: BenchDeployment, web: Web, case: Case, pids: Mapping[str, list[int]]) -> Measured:
     ours, bare, costs = [], [], []
-    with _running(deployment, case) as (web, pids):
+    with deployment.start_workers(case.slots) as workers:
         _run(deployment, web, replace(case, items=WARM_UP_ITEMS, delay_ms=0))
         for number in range(ROUNDS):
             if number < case.bare_rounds:
                 bare.append(_bare_rate(deployment, case))
-            cost = ItemCost(pids)
+            cost = ItemCost({"worker": [worker.pid for worker in workers], **pids})
             ours.append(_rate(_run(deployment, web, case)))
             costs.append(cost.figures(case.items))
     return Measured(ours, bare, costs[ours.index(statistics.median_low(ours))])
-
-
-@contextlib.contextmanager
-def _running(deployment: BenchDeployment, case: Case) -> Iterator[tuple[Web, dict[str, list[int]]]]:
-    """Start the processes; yield the web and the process ids by what they do."""
-    clear_tables()
-    with (
-        deployment.start_web() as web,
-        deployment.start_sweeper() as sweeper,
-        deployment.start_workers(case.slots) as workers,
-    ):
-        yield (
-            web,
-            {
-                "worker": [worker.pid for worker in workers],
-                "PostgreSQL": [deployment.servers.postgres.pid],
-                "Redis": [deployment.servers.redis.pid],
-                "upstream": [deployment.upstream.process.pid],
-                "sweeper": [sweeper.pid],
-            },
-        )
-    clear_tables()
 
 
 def _bare_rate(deployment: BenchDeployment, case: Case) -> float:

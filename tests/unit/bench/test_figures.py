@@ -69,3 +69,4 @@ def test_the_table_aligns_its_columns() -> None:
 
 def test_the_spread_names_the_rounds_and_their_range() -> None:
     assert spread([215.2, 163.4, 208.0], "/s") == "median of 3; 163 to 215 /s"
+    assert spread([215.2], "/s") == "once"
