@@ -59,12 +59,20 @@ def require_done(batch: Batch, upstream: UpstreamProcess, *, slots: int | None =
 
     `slots`: of all workers together; by default those of one.
     """
-    total, seen = batch.total_items, upstream.stats()
+    total = batch.total_items
     require(batch.final_counts == {"completed": total}, f"not all completed: {batch.final_counts}")
-    require(seen["requests"] == seen["items"] == total, f"{total} items, but the upstream saw {seen}")
-    require(seen["most_inside"] <= (slots or settings.RELAY_BATCH_CONCURRENCY), f"too many at once: {seen}")
+    sent = require_sent_once(upstream, slots=slots)
+    require(sent == total, f"{total} items, but the upstream saw {sent}")
     events = UsageEvent.objects.filter(batch_id=batch.id).count()
     require(events == total, f"{total} items, but {events} usage events")
+
+
+def require_sent_once(upstream: UpstreamProcess, *, slots: int | None = None) -> int:
+    """Return how many items the upstream saw: each once, and at most as many at a time as there are slots."""
+    seen = upstream.stats()
+    require(seen["requests"] == seen["items"], f"an item was sent twice: {seen}")
+    require(seen["most_inside"] <= (slots or settings.RELAY_BATCH_CONCURRENCY), f"too many at once: {seen}")
+    return int(seen["items"])
 
 
 def clear_tables() -> None:

@@ -12,7 +12,7 @@ from django.db import connection
 from batches.models import BatchItem
 from bench.figures import BenchError, Figure, ratio_at_most, spread
 from bench.item_cost import ItemCost
-from bench.workload import clear_tables, submission
+from bench.workload import clear_tables, require_sent_once, submission
 
 if TYPE_CHECKING:
     import uuid
@@ -78,6 +78,7 @@ def _measure(
     backlog.fill(waiting + WARM_UP_ITEMS)
     with connection.cursor() as cursor:
         cursor.execute("VACUUM ANALYZE batches_batchitem")
+    deployment.upstream.stats(reset=True)
     with deployment.start_worker() as worker:
         _seconds_for(deployment, WARM_UP_ITEMS)
         cost = ItemCost(
@@ -91,6 +92,7 @@ def _measure(
         for _ in range(ROUNDS):
             backlog.fill(waiting + ITEMS)
             measured.append(_seconds_for(deployment, ITEMS) * 1000 / ITEMS)
+        require_sent_once(deployment.upstream)
         # The first of them is the processor time.
         return measured, cost.figures(ITEMS * ROUNDS)[:1]
 

@@ -13,7 +13,7 @@ import psutil
 from batches.payloads import open_store
 from bench.figures import Figure, at_most, ratio_at_most, require
 from bench.measurements import Memory
-from bench.workload import clear_tables, item_body, wait_for_end
+from bench.workload import clear_tables, item_body, require_sent_once, wait_for_end
 
 if TYPE_CHECKING:
     from bench.deployment import BenchDeployment
@@ -35,6 +35,7 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
         seconds = time.perf_counter() - began
         _run_to_the_end(web, batch_id)
         growth = memory.growth_bytes()
+        require_sent_once(deployment.upstream)
     clear_tables()
     with deployment.start_web() as web:
         resident = [_resident_after_round(web, body) for _ in range(ROUNDS)]

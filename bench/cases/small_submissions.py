@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from batches.models import Batch
 from bench.figures import Figure, at_least, at_most, percentile, require, spread
-from bench.workload import clear_tables, submission, wait_until_all_ended
+from bench.workload import clear_tables, require_sent_once, submission, wait_until_all_ended
 
 if TYPE_CHECKING:
     from bench.deployment import BenchDeployment
@@ -89,7 +89,7 @@ def _submit_round(deployment: BenchDeployment, web: Web, *, callers: int, calls:
     result = _round(web, callers=callers, calls=calls)
     wait_until_all_ended()
     require(Batch.objects.count() == before + calls, "a submission was lost")
-    require(deployment.upstream.stats()["items"] == calls, "an item was not sent")
+    require(require_sent_once(deployment.upstream) == calls, "an item was not sent")
     return result
 
 
