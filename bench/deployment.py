@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import http.client
+import itertools
 import json
 import os
 import secrets
@@ -18,16 +19,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import django
-import psutil
 
 from bench.figures import BenchError
+from bench.web import Web, is_healthy
 from relaybatch.quickstart import procfile
 from relaybatch.quickstart.servers.private_servers import Servers, delete_home_data, private_servers
 from relaybatch.quickstart.servers.processes import clean_environment, free_port
 from relaybatch.quickstart.servers.watchdog_process import WatchdogProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from types import SimpleNamespace
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,30 +41,6 @@ READY_SECONDS = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Web:
-    """A web process with one gunicorn worker, so that its memory can be measured. `call` returns status and body."""
-
-    port: int
-    worker_pid: int
-    headers: dict[str, str] = field(repr=False)
-
-    def call(self, method: str, path: str, *, body: bytes | None = None) -> tuple[int, bytes]:
-        with contextlib.closing(
-            http.client.HTTPConnection("127.0.0.1", self.port, timeout=120)
-        ) as connection:
-            connection.request(method, path, body=body, headers=self.headers)
-            response = connection.getresponse()
-            return response.status, response.read()
-
-    def submit(self, body: bytes) -> str:
-        """Submit a batch and return its id."""
-        status, answer = self.call("POST", "/v1/batches", body=body)
-        if status != 202:
-            raise BenchError(f"the submission was answered with {status}: {answer[:300]!r}")
-        return str(json.loads(answer)["id"])
-
-
-@dataclass(frozen=True, slots=True)
 class BenchDeployment:
     """`worker_arguments` are added to the Procfile's `worker` line."""
 
@@ -72,6 +49,7 @@ class BenchDeployment:
     upstream: UpstreamProcess
     worker_arguments: tuple[str, ...]
     _catalog: list[SimpleNamespace] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     @property
     def catalog(self) -> SimpleNamespace:
@@ -83,20 +61,32 @@ class BenchDeployment:
         return self._catalog[0]
 
     @contextlib.contextmanager
-    def start_web(self) -> Iterator[Web]:
+    def start_web(self, *, processes: int | None = 1) -> Iterator[Web]:
+        """`processes`: one, so that its memory can be measured; None = as many as the Procfile's line starts."""
         port = free_port()
-        with self._process("web", GUNICORN_CMD_ARGS=f"--bind=127.0.0.1:{port} --workers=1") as process:
-            _wait_until(lambda: _answers(port), process)
-            worker_pid = psutil.Process(process.pid).children()[0].pid
-            yield Web(port, worker_pid, self.catalog.headers)
+        workers = f" --workers={processes}" if processes else ""
+        with self._process("web", GUNICORN_CMD_ARGS=f"--bind=127.0.0.1:{port}{workers}") as process:
+            _wait_until(lambda: is_healthy(port), process)
+            yield Web(port, process.pid, self.catalog.headers)
 
     @contextlib.contextmanager
-    def start_worker(self) -> Iterator[WatchdogProcess]:
+    def start_worker(
+        self, *, slots: int | None = None, command: tuple[str, ...] = (), **environment: str
+    ) -> Iterator[WatchdogProcess]:
+        """`slots`: RELAY_BATCH_CONCURRENCY, if not the setting's. `command`: in place of the Procfile's `celery`."""
         from batches.models import Worker
 
-        with self._process("worker", *self.worker_arguments) as process:
+        if slots is not None:
+            environment["RELAY_BATCH_CONCURRENCY"] = str(slots)
+        with self._process("worker", *self.worker_arguments, command=command, **environment) as process:
             _wait_until(Worker.objects.filter(pid=process.pid).exists, process)
             yield process
+
+    @contextlib.contextmanager
+    def start_workers(self, slots: Sequence[int]) -> Iterator[list[WatchdogProcess]]:
+        """Start as many `worker` lines as there are numbers of slots."""
+        with contextlib.ExitStack() as stack:
+            yield [stack.enter_context(self.start_worker(slots=count)) for count in slots]
 
     @contextlib.contextmanager
     def start_sweeper(self) -> Iterator[WatchdogProcess]:
@@ -104,11 +94,13 @@ class BenchDeployment:
             yield process
 
     @contextlib.contextmanager
-    def _process(self, name: str, *arguments: str, **environment: str) -> Iterator[WatchdogProcess]:
+    def _process(
+        self, name: str, *arguments: str, command: tuple[str, ...] = (), **environment: str
+    ) -> Iterator[WatchdogProcess]:
         program, *rest = procfile.commands(ROOT / "Procfile")[name]
         process = WatchdogProcess(
-            [program, *rest, *arguments],
-            log=self.home / "logs" / f"{name}.log",
+            [*(command or (program,)), *rest, *arguments],
+            log=self.home / "logs" / f"{name}-{next(self._numbers)}.log",
             stop_steps="TERM:20",
             environment={**os.environ, **environment},
             directory=ROOT,
@@ -190,16 +182,6 @@ def _close_connection() -> None:
     from django.db import connection
 
     connection.close()
-
-
-def _answers(port: int) -> bool:
-    with (
-        contextlib.suppress(OSError),
-        contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=5)) as client,
-    ):
-        client.request("GET", "/healthz")
-        return client.getresponse().status == 200
-    return False
 
 
 def _wait_until(condition: Callable[[], bool], process: WatchdogProcess) -> None:

@@ -31,15 +31,13 @@ STATEMENTS = {
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time of the process, its descendants, and its children that have exited."""
+    """Processor time of the process and its descendants, also of those that have exited."""
     root = psutil.Process(pid)
     total = 0.0
     for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
-            total += times.user + times.system
-            if process == root:
-                total += times.children_user + times.children_system
+            total += times.user + times.system + times.children_user + times.children_system
     return total
 
 
@@ -90,17 +88,23 @@ class Statements:
 
     def counts(self) -> dict[str, tuple[int, float]]:
         """`{name: (calls, milliseconds in the server)}`, most calls first."""
-        if not self._available:
-            return {}
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT query, calls, total_exec_time FROM pg_stat_statements")
-            rows = cursor.fetchall()
         found: dict[str, tuple[int, float]] = {}
-        for query, calls, milliseconds in rows:
+        for query, calls, milliseconds in self._rows():
             name = _name(query)
             before = found.get(name, (0, 0.0))
             found[name] = (before[0] + calls, before[1] + milliseconds)
         return dict(sorted(found.items(), key=lambda pair: -pair[1][0]))
+
+    def calls(self) -> dict[str, int]:
+        """`{statement: calls}`, without our own."""
+        return {query: calls for query, calls, _ in self._rows() if "pg_stat_" not in query}
+
+    def _rows(self) -> list[tuple[str, int, float]]:
+        if not self._available:
+            return []
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT query, calls, total_exec_time FROM pg_stat_statements")
+            return list(cursor.fetchall())
 
 
 def _name(query: str) -> str:

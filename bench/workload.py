@@ -46,14 +46,33 @@ def wait_for_end(batch_id: str) -> Batch:
         time.sleep(0.05)
 
 
-def require_done(batch: Batch, upstream: UpstreamProcess) -> None:
-    """Every item was completed, sent once and counted once, and at most as many at a time as there are slots."""
-    total, seen = batch.total_items, upstream.stats()
+def wait_until_all_ended() -> None:
+    deadline = time.monotonic() + MAX_END_SECONDS
+    while Batch.objects.filter(ended_at=None).exists():
+        if time.monotonic() > deadline:
+            raise BenchError("not all batches ended")
+        time.sleep(0.05)
+
+
+def require_done(batch: Batch, upstream: UpstreamProcess, *, slots: int | None = None) -> None:
+    """Every item was completed, sent once and counted once, and at most as many at a time as there are slots.
+
+    `slots`: of all workers together; by default those of one.
+    """
+    total = batch.total_items
     require(batch.final_counts == {"completed": total}, f"not all completed: {batch.final_counts}")
-    require(seen["requests"] == seen["items"] == total, f"{total} items, but the upstream saw {seen}")
-    require(seen["most_inside"] <= settings.RELAY_BATCH_CONCURRENCY, f"too many at once: {seen}")
+    sent = require_sent_once(upstream, slots=slots)
+    require(sent == total, f"{total} items, but the upstream saw {sent}")
     events = UsageEvent.objects.filter(batch_id=batch.id).count()
     require(events == total, f"{total} items, but {events} usage events")
+
+
+def require_sent_once(upstream: UpstreamProcess, *, slots: int | None = None) -> int:
+    """Return how many items the upstream saw: each once, and at most as many at a time as there are slots."""
+    seen = upstream.stats()
+    require(seen["requests"] == seen["items"], f"an item was sent twice: {seen}")
+    require(seen["most_inside"] <= (slots or settings.RELAY_BATCH_CONCURRENCY), f"too many at once: {seen}")
+    return int(seen["items"])
 
 
 def clear_tables() -> None:

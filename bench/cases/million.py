@@ -12,7 +12,7 @@ from django.test import Client
 
 from batches.execution.claim import claim_item
 from batches.models import Batch, BatchItem
-from bench.figures import Figure, percentile, require
+from bench.figures import Figure, at_most, percentile, require
 from bench.workload import clear_tables, submission
 from relaybatch.ids import uuid7
 
@@ -86,7 +86,9 @@ def _page(client: Client, name: str, path: str) -> Figure:
         answer = client.get(path)
         require(answer.status_code == 200, f"{path}: {answer.status_code}")
 
-    return Figure(name=name, value=_median_ms(read, CALLS), unit="ms", reference=_bare_ms(), target=1000)
+    return Figure(
+        name=name, value=_median_ms(read, CALLS), unit="ms", reference=_bare_ms(), goals=(at_most(1000),)
+    )
 
 
 def _counts(batch_id: uuid.UUID) -> Figure:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 import psutil
 
 from batches.payloads import open_store
-from bench.figures import Figure, require
+from bench.figures import Figure, at_most, ratio_at_most, require
 from bench.measurements import Memory
-from bench.workload import clear_tables, item_body, wait_for_end
+from bench.workload import clear_tables, item_body, require_sent_once, wait_for_end
 
 if TYPE_CHECKING:
-    from bench.deployment import BenchDeployment, Web
+    from bench.deployment import BenchDeployment
+    from bench.web import Web
 
 ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 20
 
@@ -34,6 +35,7 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
         seconds = time.perf_counter() - began
         _run_to_the_end(web, batch_id)
         growth = memory.growth_bytes()
+        require_sent_once(deployment.upstream)
     clear_tables()
     with deployment.start_web() as web:
         resident = [_resident_after_round(web, body) for _ in range(ROUNDS)]
@@ -50,14 +52,13 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
             value=growth / 2**20 if growth is not None else None,
             unit="MiB",
             reference=len(body) / 2**20,
-            target=2,
-            of_ratio=True,
+            goals=(ratio_at_most(2),),
         ),
         Figure(
             name=f"  {ROUNDS} of them, one after another: memory added since the second",
             value=(statistics.median(resident[-3:]) - resident[1]) / 2**20,
             unit="MiB",
-            target=16,
+            goals=(at_most(16),),
             note=f"{resident[0] >> 20} MiB after the first, {resident[-1] >> 20} after the last",
         ),
     ]

@@ -13,7 +13,7 @@ from django.conf import settings
 from django.utils import timezone
 
 from batches.models import Batch, BatchItem, Owner
-from bench.figures import Figure, require
+from bench.figures import Figure, ratio_at_most, require, spread
 from bench.measurements import Memory
 from bench.workload import clear_tables, submission
 from relaybatch.ids import uuid7, uuid7_run
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from bench.deployment import BenchDeployment, Web
+    from bench.deployment import BenchDeployment
+    from bench.web import Web
 
 T = TypeVar("T")
 
@@ -67,18 +68,16 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
             value=statistics.median(ours),
             unit="s",
             reference=statistics.median(bare),
-            target=3,
-            of_ratio=True,
-            note=f"median of {ROUNDS}; ours {_range(ours)}, bare {_range(bare)}",
+            goals=(ratio_at_most(2),),
+            note=f"{spread(ours, 's')}; bare {spread(bare, 's')}",
         ),
         Figure(
             name="  memory of the web process beside the body",
             value=max(grown) / 2**20 if grown else None,
             unit="MiB",
             reference=len(body) / 2**20,
-            target=4,
-            of_ratio=True,
-            note="largest growth",
+            goals=(ratio_at_most(3),),
+            note=f"largest growth of {ROUNDS}",
         ),
     ]
 
@@ -142,7 +141,3 @@ def _time_call(work: Callable[[], T]) -> tuple[float, T]:
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
-
-
-def _range(seconds: list[float]) -> str:
-    return f"{min(seconds):.2f} to {max(seconds):.2f} s"
