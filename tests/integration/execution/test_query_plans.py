@@ -88,19 +88,8 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
 def test_whether_another_item_waits_is_read_from_the_end_of_the_index(
     batch: Batch, settled_share: float
 ) -> None:
-<<<<<<< HEAD
-    with connection.cursor() as cursor:
-        cursor.execute(
-            "UPDATE batches_batchitem SET state = 'completed', finished_at = now(), response_length = 2"
-            " WHERE hashtext(id::text) & 1023 < %s",
-            [1024 * settled_share],
-        )
-        cursor.execute("VACUUM ANALYZE batches_batchitem")
-    probe = settle_statement._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
-=======
     complete_share(settled_share)
-    probe = settle._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
->>>>>>> D12
+    probe = settle_statement._NOT_LAST.replace("i.owner_id", "%(owner)s").replace("i.batch_id", "%(batch)s")
     text = plan(f"SELECT {probe}", {"owner": batch.owner_id, "batch": batch.id})
     assert "Backward using item_due" in text, text
     assert "Filter" not in text, text

@@ -124,15 +124,18 @@ def test_slots_go_to_those_that_waited_longest(patient: None) -> None:
                 order.append(number)
 
     with ThreadPoolExecutor(4) as threads, contextlib.ExitStack() as running:
-        for _ in range(4):
-            slot = running.enter_context(slots.near())
+        held = [running.enter_context(slots.near()) for _ in range(4)]
+        ends = [running.enter_context(contextlib.ExitStack()) for _ in held]
+        for slot, end in zip(held, ends, strict=True):
             assert slot
-            running.enter_context(slot)
+            end.enter_context(slot)
         for number in range(4):
             threads.submit(wait, number)
             wait_until(lambda: len(slots._waiters) > number, lambda: f"{slots._waiters}")  # noqa: B023
-    assert sorted(order) == [0, 1, 2, 3]
-    assert order[0] == 0
+        # The one slot that comes free goes from hand to hand.
+        ends[0].close()
+        wait_until(lambda: len(order) == 4, lambda: f"{order}")
+    assert order == [0, 1, 2, 3]
 
 
 def test_stopping_ends_every_wait_and_running_calls_may_end(patient: None) -> None:
