@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from django.db import connection, transaction
+from django.utils import timezone
 
 from batches.execution import claim, settle_statement
 from batches.execution.retry_policy import settle_completed
@@ -56,6 +57,7 @@ def plan(statement: str, parameters: dict[str, object]) -> str:
 def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
     row = BatchItem.objects.of(batch).first()
     assert row
+    BatchItem.objects.of(batch).filter(idx=1).update(published_at=timezone.now())
     held = claim.claim_item(BatchItem.objects.of(batch)[1].id, worker_id=uuid7())
     assert held
     plans = {
