@@ -42,6 +42,8 @@ class Resolution:
         if self.failure is not None:
             return self
         same = tuple(binding for binding in self.route.bindings if binding.adapter == adapter)
+        if same and len(same) == len(self.route.bindings):
+            return self
         failure = None if same else self._failure_for(adapter)
         return replace(self, route=replace(self.route, bindings=same), failure=failure)
 

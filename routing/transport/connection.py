@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from routing.transport.connection_attempt import ConnectionAttempt
 
 _CHUNK_BYTES = 262_144
+_MAX_JOINED_BYTES = 65_536
 _WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
 
@@ -48,6 +49,7 @@ class UpstreamConnection(HTTPConnection):
     destination: Destination
     is_used = False
     _is_writing = False
+    _head = b""
     _abort_socket: socket.socket | None = None
 
     def _new_conn(self) -> socket.socket:
@@ -83,9 +85,11 @@ class UpstreamConnection(HTTPConnection):
             attempt.use_socket(self._abort_socket)
         failpoint("before_send")
         attempt.is_connected, attempt.is_reused = True, self.is_used
-        self._is_writing = True
+        self._is_writing, self._head = True, b""
         try:
             super().request(*args, **kwargs)
+            if not attempt.is_sent:
+                self._send_now(self._head, attempt)
         finally:
             self._is_writing = False
 
@@ -94,6 +98,18 @@ class UpstreamConnection(HTTPConnection):
             super().send(data)
             return
         attempt = current_attempt()
+        if not attempt.is_sent and not self._head:
+            # The head of the request: it travels with a small body, in one write.
+            self._head = data
+        elif attempt.is_sent:
+            self._send_now(data, attempt)
+        elif len(data) <= _MAX_JOINED_BYTES:
+            self._send_now(self._head + data, attempt)
+        else:
+            self._send_now(self._head, attempt)
+            self._send_now(data, attempt)
+
+    def _send_now(self, data: bytes, attempt: ConnectionAttempt) -> None:
         if not attempt.is_sent:
             self._require_silent(attempt)
         attempt.is_sent = True

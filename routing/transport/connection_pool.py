@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import certifi
 from django.conf import settings
@@ -79,8 +79,18 @@ class _TlsPool(_SharedPool, HTTPSConnectionPool):
     ConnectionCls = TlsConnection
 
 
+class RawResponse(NamedTuple):
+    """`raw`: urllib3's response, whose status line and headers are read."""
+
+    raw: Any
+
+
 class Transport(HTTPAdapter):
     """Verifies TLS against the certificates of certifi, the machine and the settings. Never repeats a request."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        self._direct_pools: dict[str, Any] = {}
+        super().__init__(**kwargs)
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, ssl_context=tls_context())
@@ -90,6 +100,22 @@ class Transport(HTTPAdapter):
         manager = super().proxy_manager_for(proxy, **kwargs, ssl_context=tls_context())
         manager.pool_classes_by_scheme = {"http": _PlainPool, "https": _TlsPool}
         return manager
+
+    def get_connection_with_tls_context(self, request: Any, *args: Any, **kwargs: Any) -> Any:
+        """The pool for the request, which requests would look up by all that a pool can be told."""
+        if kwargs.get("proxies"):
+            return super().get_connection_with_tls_context(request, *args, **kwargs)
+        pool = self._direct_pools.get(request.url)
+        if pool is None:
+            if len(self._direct_pools) >= _POOLS_PER_THREAD:
+                self._direct_pools.clear()
+            pool = super().get_connection_with_tls_context(request, *args, **kwargs)
+            self._direct_pools[request.url] = pool
+        return pool
+
+    def build_response(self, _: Any, raw: Any) -> Any:
+        """Nothing that requests would add is of use here: cookies, a history, an encoding."""
+        return RawResponse(raw)
 
     def cert_verify(self, *_: Any, **__: Any) -> None:
         """Load nothing: the shared TLS context has what requests would load again for every connection."""

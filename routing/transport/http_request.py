@@ -100,6 +100,8 @@ def _prepare(request: UpstreamRequest) -> PreparedRequest:
         prepared.prepare(method="POST", url=request.url, headers=dict(request.headers))
         # requests decodes %2E in a URL to a dot, and dots are steps along the path.
         prepared.url = request.url
+        # A plain dict, which urllib3 copies at once: the names are unique by now.
+        prepared.headers = dict(prepared.headers)  # type: ignore[assignment]
         _thread.prepared[key] = prepared
     prepared.body = request.body
     prepared.headers["Content-Length"] = str(len(request.body))

@@ -84,7 +84,7 @@ def test_a_renewed_value_costs_its_user_no_query(
     for _ in range(4):
         with django_assert_num_queries(0):
             assert look_up() == ""
-        clock.advance(0.3)
+        clock.advance(0.35)
         renew_beside()
 
 
@@ -98,12 +98,12 @@ def test_what_is_disabled_is_refused_within_the_second(
 ) -> None:
     assert [look_up(), look_up()] == ["", ""]
     rows_of.objects.update(enabled=False)
-    clock.advance(0.3)
+    clock.advance(0.35)
     assert look_up() == ""
     if is_renewed:
         renew_beside()
     else:
-        clock.advance(0.2)
+        clock.advance(0.15)
     assert look_up() == code
 
 
@@ -111,7 +111,7 @@ def test_what_nobody_uses_is_not_read_again(
     look_up: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
     look_up()
-    clock.advance(0.3)
+    clock.advance(0.35)
     with django_assert_num_queries(0):
         cache_renewal.renew_used()
 
@@ -119,7 +119,7 @@ def test_what_nobody_uses_is_not_read_again(
 def test_the_thread_keeps_no_connection(look_up: Callable[[], str], clock: CacheClock) -> None:
     assert [look_up(), look_up()] == ["", ""]
     connection.close()
-    clock.advance(0.3)
+    clock.advance(0.35)
     renew_beside()
     assert [idle.raw.closed for idle in POOL._idle] == [False]
 
@@ -132,10 +132,10 @@ def test_the_thread_does_not_keep_a_connection_that_broke(
         idle = thread.submit(backend_of_this_thread).result(10)
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [idle])
-        clock.advance(0.3)
+        clock.advance(0.35)
         for _ in range(2):
             thread.submit(cache_renewal.renew_used).result(10)
-    clock.advance(0.3)
+    clock.advance(0.35)
     with django_assert_num_queries(0):
         assert look_up() == ""
 
@@ -148,14 +148,14 @@ def test_while_the_database_is_away_values_get_no_older_and_the_thread_goes_on(
         connection.close()  # and with it the idle ones
         with socket.create_server(("127.0.0.1", 0)) as listener:
             away.setitem(connection.settings_dict, "PORT", str(listener.getsockname()[1]))
-        clock.advance(0.3)
+        clock.advance(0.35)
         renew_beside()
         assert look_up() == ""
-        clock.advance(0.2)
+        clock.advance(0.15)
         with pytest.raises(OperationalError):
             look_up()
     assert [look_up(), look_up()] == ["", ""]
-    clock.advance(0.3)
+    clock.advance(0.35)
     renew_beside()
-    clock.advance(0.3)
+    clock.advance(0.35)
     assert look_up() == ""

@@ -177,7 +177,7 @@ def test_threads_share_the_turns_of_their_process() -> None:
 def test_turns_go_on_after_a_renewal(clock: CacheClock) -> None:
     gate = Gate(keys=THREE, selection="round-robin")
     assert [gate.call(), gate.call()] == ["one", "two"]
-    clock.advance(0.3)
+    clock.advance(0.35)
     renew()
     assert [gate.call(), gate.call()] == ["three", "one"]
 
@@ -187,7 +187,7 @@ def test_a_renewal_takes_the_script_off_the_calls(round_trips: RoundTrips, clock
     gate.call()
     for _ in range(5):
         gate.call()
-        clock.advance(0.3)
+        clock.advance(0.35)
         renew()
         assert round_trips.scripts_of(gate.call) == 0
 
@@ -196,11 +196,11 @@ def test_a_renewal_sees_what_another_process_did(clock: CacheClock) -> None:
     gate = Gate(keys=("one", "two"))
     assert [gate.call(), gate.call()] == ["one", "one"]
     fail_elsewhere(gate)
-    clock.advance(0.3)
+    clock.advance(0.35)
     renew()
     assert gate.call() == "two"
     client().flushdb()
-    clock.advance(0.3)
+    clock.advance(0.35)
     renew()
     assert [gate.call(), gate.call()] == ["one", "one"]
 
@@ -209,12 +209,12 @@ def test_when_redis_is_lost_calls_wait_after_half_a_second(settings: Settings, c
     gate = Gate()
     assert [gate.call(), gate.call()] == ["one", "one"]
     with without_redis(settings):
-        clock.advance(0.3)
+        clock.advance(0.35)
         (renew_one,) = renewals(CLOSED_BREAKERS)
         with pytest.raises(RedisUnavailable):
             renew_one()
         assert gate.passes()
-        clock.advance(0.2)
+        clock.advance(0.15)
         assert gate.denial().postponement.reason == "redis_away"
     assert gate.passes()
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from routing.cache_renewal import CACHES
+from routing.cache_renewal import CACHES, MIN_AGE_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -38,4 +38,4 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[CacheClock]:
 
 
 def renewals(cache: TtlCache[Any, Any]) -> list[Callable[[], None]]:
-    return cache.due_renewals(min_age_seconds=0.25)
+    return cache.due_renewals(min_age_seconds=MIN_AGE_SECONDS)
