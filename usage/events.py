@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Mapping
 
-    from routing.calls.call import Caller, Outcome, PriceList, Target
+    from routing.calls.call import Caller, Outcome, PriceList
 
 # No call reads or writes a trillion tokens: an upstream that reports so many has not reported its usage.
 MAX_TOKENS = 10**12
@@ -104,8 +104,8 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
     When nothing was sent, or everything that was sent was rejected without reported usage, there are no tokens and the
     cost is 0. Any other call without countable usage (2xx, lost, aborted, timed out) has unknown tokens and no price.
     """
-    tokens = _counted_tokens(outcome)
-    cost = price(tokens=tokens, prices=_prices_in_currency(outcome.target.prices))
+    target, tokens = outcome.target, _counted_tokens(outcome)
+    cost = price(tokens=tokens, prices=_prices_in_currency(target.prices))
     return EventDraft(
         id=uuid7(),
         source=attempt.source,
@@ -130,8 +130,17 @@ def draft_event(*, caller: Caller, outcome: Outcome, attempt: Attempt, duration_
         cost_nanos=cost.cost_nanos,
         upstream_cost_nanos=outcome.upstream_cost_nanos,
         cost_breakdown=cost.breakdown,
-        pricing=_pricing_name(outcome.target.prices),
-        **_name_columns(outcome.target),
+        pricing=_pricing_name(target.prices),
+        # It may be any text, also one that a row cannot hold.
+        requested_model=printable_name(target.requested_model),
+        model=target.model,
+        provider=target.provider,
+        host=target.host,
+        host_key=target.host_key,
+        adapter=target.adapter,
+        policy=target.policy,
+        project=target.project,
+        team=target.team,
         **_token_columns(tokens),
     )
 
@@ -167,10 +176,3 @@ def _prices_in_currency(prices: PriceList | None) -> PriceList | None:
 
 def _pricing_name(prices: PriceList | None) -> str:
     return f"{prices.name}@{prices.version}" if prices else ""
-
-
-def _name_columns(target: Target) -> dict[str, Any]:
-    """The names as columns. The requested model may be any text, also one that a row cannot hold."""
-    names = ("model", "provider", "host", "host_key", "adapter", "policy", "project", "team")
-    requested = {"requested_model": printable_name(target.requested_model)}
-    return requested | {name: getattr(target, name) for name in names}

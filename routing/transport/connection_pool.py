@@ -113,6 +113,9 @@ class Transport(HTTPAdapter):
             self._direct_pools[request.url] = pool
         return pool
 
+    def request_url(self, request: Any, proxies: Any) -> str:
+        return super().request_url(request, proxies) if proxies else str(request.path_url)
+
     def build_response(self, _: Any, raw: Any) -> Any:
         """Nothing that requests would add is of use here: cookies, a history, an encoding."""
         return RawResponse(raw)

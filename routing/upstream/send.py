@@ -93,12 +93,17 @@ class _CallRun:
     def run(self) -> bytes:
         model = requested_model(self.call.body)
         _check_headers(self.call)
-        self.target = replace(self.target, requested_model=printable_name(model))
         found = resolve_model(
             policy_id=self.call.caller.policy_id, model_name=model, adapter=self.call.adapter
         )
         route = found.route
-        self.target = replace(self.target, model=route.model, provider=route.provider, policy=route.policy)
+        self.target = Target(
+            requested_model=printable_name(model),
+            model=route.model,
+            provider=route.provider,
+            adapter=self.call.adapter,
+            policy=route.policy,
+        )
         failure = found.failure or self.precheck()
         if failure is not None:
             raise CallFailed(failure)

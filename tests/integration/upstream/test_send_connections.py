@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -273,3 +275,26 @@ def pump(source: socket.socket, sink: socket.socket) -> None:
     with contextlib.suppress(OSError):
         sink.shutdown(socket.SHUT_RDWR)
     source.close()
+
+
+@pytest.mark.parametrize("words", [1, 8_000])
+def test_a_request_that_is_not_large_leaves_in_one_write(words: int) -> None:
+    """An upstream that reads once has all of it."""
+    body = json.dumps(
+        {"model": "echo-1", "messages": [{"role": "user", "content": "word " * words}]}
+    ).encode()
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+        found = make_catalog(f"http://127.0.0.1:{listener.getsockname()[1]}")
+        received = pool.submit(read_once_and_answer, listener)
+        assert send(call_of(found, body=body)).status == 404
+        head, _, sent = received.result(10).partition(b"\r\n\r\n")
+    assert sent == body
+    assert f"content-length: {len(body)}" in head.decode().lower()
+
+
+def read_once_and_answer(listener: socket.socket) -> bytes:
+    connection, _ = listener.accept()
+    with connection:
+        received = connection.recv(1 << 20)
+        connection.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
+        return received
