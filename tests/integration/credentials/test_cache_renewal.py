@@ -39,7 +39,7 @@ def rows() -> SimpleNamespace:
 
 
 @pytest.fixture
-def look_up(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
+def refusal(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
     """Both look-ups of an item; returns why it may not be sent, or nothing."""
     caller = Caller(
         owner=hash_value(rows.relay_key_value),
@@ -52,7 +52,7 @@ def look_up(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
         team_id=rows.team.id,
     )
 
-    def look_up() -> str:
+    def refusal() -> str:
         try:
             recheck(caller)
         except CallFailed as failed:
@@ -60,7 +60,7 @@ def look_up(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
         found = resolve_model(policy_id=rows.policy.id, model_name=MODELS["openai"], adapter="openai")
         return found.failure.code if found.failure else ""
 
-    return look_up
+    return refusal
 
 
 def backend_of_this_thread() -> int:
@@ -78,12 +78,12 @@ def renew_beside() -> None:
 
 
 def test_a_renewed_value_costs_its_user_no_query(
-    look_up: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
+    refusal: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    look_up()
+    refusal()
     for _ in range(4):
         with django_assert_num_queries(0):
-            assert look_up() == ""
+            assert refusal() == ""
         clock.advance(0.35)
         renew_beside()
 
@@ -94,30 +94,30 @@ def test_a_renewed_value_costs_its_user_no_query(
     [(RelayKey, "credential_disabled"), (Policy, "policy_disabled"), (Model, "model_disabled")],
 )
 def test_what_is_disabled_is_refused_within_the_second(
-    look_up: Callable[[], str], clock: CacheClock, rows_of: Any, code: str, is_renewed: bool
+    refusal: Callable[[], str], clock: CacheClock, rows_of: Any, code: str, is_renewed: bool
 ) -> None:
-    assert [look_up(), look_up()] == ["", ""]
+    assert [refusal(), refusal()] == ["", ""]
     rows_of.objects.update(enabled=False)
     clock.advance(0.35)
-    assert look_up() == ""
+    assert refusal() == ""
     if is_renewed:
         renew_beside()
     else:
         clock.advance(0.15)
-    assert look_up() == code
+    assert refusal() == code
 
 
 def test_what_nobody_uses_is_not_read_again(
-    look_up: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
+    refusal: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    look_up()
+    refusal()
     clock.advance(0.35)
     with django_assert_num_queries(0):
         cache_renewal.renew_used()
 
 
-def test_the_thread_keeps_no_connection(look_up: Callable[[], str], clock: CacheClock) -> None:
-    assert [look_up(), look_up()] == ["", ""]
+def test_the_thread_keeps_no_connection(refusal: Callable[[], str], clock: CacheClock) -> None:
+    assert [refusal(), refusal()] == ["", ""]
     connection.close()
     clock.advance(0.35)
     renew_beside()
@@ -125,9 +125,9 @@ def test_the_thread_keeps_no_connection(look_up: Callable[[], str], clock: Cache
 
 
 def test_the_thread_does_not_keep_a_connection_that_broke(
-    look_up: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
+    refusal: Callable[[], str], clock: CacheClock, django_assert_num_queries: DjangoAssertNumQueries
 ) -> None:
-    assert [look_up(), look_up()] == ["", ""]
+    assert [refusal(), refusal()] == ["", ""]
     with ThreadPoolExecutor(1) as thread:
         idle = thread.submit(backend_of_this_thread).result(10)
         with connection.cursor() as cursor:
@@ -137,25 +137,25 @@ def test_the_thread_does_not_keep_a_connection_that_broke(
             thread.submit(cache_renewal.renew_used).result(10)
     clock.advance(0.35)
     with django_assert_num_queries(0):
-        assert look_up() == ""
+        assert refusal() == ""
 
 
 def test_while_the_database_is_away_values_get_no_older_and_the_thread_goes_on(
-    look_up: Callable[[], str], clock: CacheClock, monkeypatch: pytest.MonkeyPatch
+    refusal: Callable[[], str], clock: CacheClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert [look_up(), look_up()] == ["", ""]
+    assert [refusal(), refusal()] == ["", ""]
     with monkeypatch.context() as away:
         connection.close()  # and with it the idle ones
         with socket.create_server(("127.0.0.1", 0)) as listener:
             away.setitem(connection.settings_dict, "PORT", str(listener.getsockname()[1]))
         clock.advance(0.35)
         renew_beside()
-        assert look_up() == ""
+        assert refusal() == ""
         clock.advance(0.15)
         with pytest.raises(OperationalError):
-            look_up()
-    assert [look_up(), look_up()] == ["", ""]
+            refusal()
+    assert [refusal(), refusal()] == ["", ""]
     clock.advance(0.35)
     renew_beside()
     clock.advance(0.35)
-    assert look_up() == ""
+    assert refusal() == ""
