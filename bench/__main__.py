@@ -48,10 +48,11 @@ def main() -> int:
             for line in describe():
                 print(line, flush=True)
             found, all_worked = _run(arguments.names or NAMES, deployment)
+            print(f"\n{table(found)}\n", flush=True)
     except QuickstartError as problem:
         print(f"bench: {problem}", file=sys.stderr)
         return 1
-    print(f"\n{table(found)}\n\n{time.monotonic() - began:.0f} s in all")
+    print(f"{time.monotonic() - began:.0f} s in all")
     return 0 if all_worked else 1
 
 

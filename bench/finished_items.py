@@ -23,12 +23,21 @@ WHERE batch_id = %s AND idx < %s"""
 
 def finish_items(batch_id: str, *, count: int, answer: bytes) -> None:
     """Complete the first `count` items with this answer. No sync for each of them: durability is not measured here."""
+    _store_answers(batch_id, count=count, answer=answer)
+    finish_rows(batch_id, count=count, answer_bytes=len(answer))
+
+
+def finish_rows(batch_id: str, *, count: int, answer_bytes: int) -> None:
+    """Complete the first `count` items without storing answers, for what does not read them."""
+    with connection.cursor() as cursor:
+        cursor.execute(_FINISH, [answer_bytes, batch_id, count])
+
+
+def _store_answers(batch_id: str, *, count: int, answer: bytes) -> None:
     open_store()
     store = BatchPayloads(ObjectPayloads(LocalStore(Path(settings.RELAY_BATCH_PAYLOAD_DIR))))
     for idx in range(count):
         store.put_response(uuid.UUID(batch_id), idx=idx, claim_no=1, body=answer)
-    with connection.cursor() as cursor:
-        cursor.execute(_FINISH, [len(answer), batch_id, count])
 
 
 def answer_of(size_bytes: int) -> bytes:

@@ -10,7 +10,7 @@ import psycopg
 from django.conf import settings
 
 from bench.figures import Figure, at_most, percentile, require
-from bench.finished_items import answer_of, finish_items
+from bench.finished_items import finish_rows
 from bench.workload import clear_tables, submission
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
         psycopg.connect(settings.DATABASE_URL) as bare,
     ):
         batch_id = web.submit(submission(ITEMS, delay_ms=50))
-        finish_items(batch_id, count=DONE, answer=answer_of(100))
+        finish_rows(batch_id, count=DONE, answer_bytes=100)
         idle = _figures(caller, bare, batch_id, word="idle")
         with deployment.start_worker(), deployment.start_sweeper():
             busy = _figures(caller, bare, batch_id, word="worker busy")
