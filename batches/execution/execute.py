@@ -37,9 +37,9 @@ from usage.metered_send import Metered, metered_send
 if TYPE_CHECKING:
     import uuid
 
-    from batches.execution.call_slots import CallSlot
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
+    from batches.execution.slots.call_slots import CallSlot
     from routing.transport.abort_handle import AbortHandle
 
 logger = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from batches.execution import call_slots
-from batches.execution.call_slots import CLAIM_AHEAD_SECONDS, CallSlots, threads_for
+from batches.execution.slots import call_slots
+from batches.execution.slots.call_slots import CLAIM_AHEAD_SECONDS, CallSlots, threads_for
 from tests.support.servers.deployment import wait_until
 
 TIMEOUT_SECONDS = 10
@@ -24,7 +24,7 @@ class Clock:
 
 
 @pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+def long_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Any item may be claimed ahead, and waits as long as it must."""
     monkeypatch.setattr(call_slots, "CLAIM_AHEAD_SECONDS", 3600.0)
     monkeypatch.setattr(call_slots, "MAX_WAIT_SECONDS", TIMEOUT_SECONDS)
@@ -42,7 +42,7 @@ def test_a_worker_has_more_threads_than_slots_and_few_more_when_it_has_few() -> 
     assert [threads_for(slots) for slots in (1, 2, 8, 64)] == [2, 4, 15, 78]
 
 
-def test_never_more_calls_than_slots(patient: None) -> None:
+def test_never_more_calls_than_slots(long_waits: None) -> None:
     slots, inside, most = CallSlots(3), [0], [0]
     lock = threading.Lock()
 
@@ -110,7 +110,7 @@ def test_who_gets_no_slot_in_time_gives_up_and_the_slot_goes_to_the_next(
     run_call(slots, clock, seconds=0.1)
 
 
-def test_slots_go_to_those_that_waited_longest(patient: None) -> None:
+def test_slots_go_to_those_that_waited_longest(long_waits: None) -> None:
     clock = Clock()
     slots = CallSlots(4, clock=clock)
     run_call(slots, clock, seconds=0.1)
@@ -138,7 +138,7 @@ def test_slots_go_to_those_that_waited_longest(patient: None) -> None:
     assert order == [0, 1, 2, 3]
 
 
-def test_stopping_ends_every_wait_and_running_calls_may_end(patient: None) -> None:
+def test_stopping_ends_every_wait_and_running_calls_may_end(long_waits: None) -> None:
     clock = Clock()
     slots = CallSlots(1, clock=clock)
     run_call(slots, clock, seconds=0.1)
