@@ -49,7 +49,7 @@ app.conf.update(
     worker_concurrency=settings.RELAY_BATCH_CONCURRENCY,
     # Acknowledged when it has run: a worker fetches as many messages as it has threads, and leaves the others.
     task_acks_late=True,
-    worker_pool="batches.execution.slots.thread_pool:ItemThreadPool",
+    worker_pool="relaybatch.broker.thread_pool:ItemThreadPool",
     worker_consumer="relaybatch.broker.consumer:ResilientConsumer",
     worker_prefetch_multiplier=1,
     worker_send_task_events=False,

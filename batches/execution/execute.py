@@ -23,7 +23,7 @@ from batches.execution.retry_policy import (
     settle_key_rejected,
     settle_postponed,
 )
-from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from batches.publishing.policy_pauses import end_breaker_pause, limit_concurrency, pause_policy
 from batches.states import ItemState
 from relaybatch.db.outage import retry_during_outage
@@ -37,9 +37,9 @@ from usage.metered_send import Metered, metered_send
 if TYPE_CHECKING:
     import uuid
 
+    from batches.execution.call_slots import CallSlot
     from batches.execution.claim import Claim
     from batches.execution.in_flight import InFlightItems
-    from batches.execution.slots.call_slots import CallSlot
     from routing.transport.abort_handle import AbortHandle
 
 logger = logging.getLogger(__name__)

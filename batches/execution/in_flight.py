@@ -8,8 +8,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from batches.execution.call_slots import CallSlots
 from batches.execution.claim import claim_unlocked
-from batches.execution.slots.call_slots import CallSlots
 from relaybatch.db.group_commit import GroupCommit
 from routing.calls.failures import FailureCode
 from routing.transport.abort_handle import AbortHandle

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from batches.execution.claim import claims_held_by
-from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from relaybatch.db.isolation import run_isolated
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 from batches.completion.batch_end import end_complete_batch
 from batches.completion.expire import expire_batch
 from batches.execution.claim import claims_of_lost_workers
-from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch
 from batches.models.item import OPEN_SQL, UNPUBLISHED_SQL
 from relaybatch.db.isolation import run_isolated

@@ -16,7 +16,7 @@ STAGES: dict[str, tuple[str, ...]] = {
         "usage.events:draft_event",
     ),
     "store the response": ("batches.execution.item_payload:store_response",),
-    "settle": ("batches.execution.settle_fallbacks:settle_with_fallbacks",),
+    "settle": ("batches.execution.settling.settle_fallbacks:settle_with_fallbacks",),
     "rest of the item": ("batches.execution.execute:execute_item",),
     "publish: mark": ("batches.publishing.owner_window:mark_window_published",),
     "publish: send": ("batches.publishing.broker:send_or_log",),

@@ -14,7 +14,7 @@ import redis
 from django.conf import settings
 
 from batches.completion.cancel import cancel_batch
-from batches.execution.slots.call_slots import threads_for
+from batches.execution.call_slots import threads_for
 from batches.models import BatchItem, Worker
 from batches.results.responses import read_response
 from routing.failpoints import POINTS

@@ -12,10 +12,9 @@ from django.db import connection
 from django.utils import timezone
 
 from batches.completion.cancel import cancel_batch
-from batches.execution import abort_cancelled
+from batches.execution import abort_cancelled, call_slots
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
-from batches.execution.slots import call_slots
 from batches.models import BatchItem
 from relaybatch.ids import uuid7
 from routing.credentials import recheck

@@ -19,7 +19,7 @@ from batches.execution.attempt_event import worker_lost_settlement
 from batches.execution.claim import claim_item
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
-from batches.execution.settle import settle
+from batches.execution.settling.settle import settle
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import BatchItem, ItemResponse
 from batches.payloads import open_store

@@ -11,12 +11,12 @@ import pytest
 
 from batches.completion.batch_end import LOCK_EXCLUSIVE, lock_key
 from batches.completion.cancel import cancel_batch
-from batches.execution import settle as settling
 from batches.execution.attempt_event import attempt_info
 from batches.execution.claim import Claim, claim_item
 from batches.execution.retry_policy import Settlement, give_back, settle_completed, settle_failure
-from batches.execution.settle import settle
-from batches.execution.settle_fallbacks import settle_with_fallbacks
+from batches.execution.settling import settle as settling
+from batches.execution.settling.settle import settle
+from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch, BatchItem, ItemResponse
 from relaybatch.ids import uuid7
 from routing.calls.call import Outcome, Target, Tokens

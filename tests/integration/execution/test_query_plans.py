@@ -9,8 +9,9 @@ import pytest
 from django.db import connection, transaction
 from django.utils import timezone
 
-from batches.execution import claim, settle_statement
+from batches.execution import claim
 from batches.execution.retry_policy import settle_completed
+from batches.execution.settling import settle_statement
 from batches.models import BatchItem, item
 from batches.publishing import lost_messages, owner_window
 from batches.sweeper import sweep

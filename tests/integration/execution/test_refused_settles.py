@@ -16,7 +16,7 @@ from batches.completion.delete import delete_batch
 from batches.execution.claim import claim_item
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
-from batches.execution.settle_fallbacks import SettleRejected
+from batches.execution.settling.settle_fallbacks import SettleRejected
 from batches.execution.worker_monitor import WorkerMonitor
 from batches.models import Batch, BatchItem
 from batches.sweeper.cleanup import Cleanup

@@ -14,7 +14,7 @@ from batches.completion.expire import expire_batch
 from batches.execution.attempt_event import worker_lost_settlement
 from batches.execution.claim import Claim, claim_item
 from batches.execution.retry_policy import Settlement, settle_failure
-from batches.execution.settle import settle
+from batches.execution.settling.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7

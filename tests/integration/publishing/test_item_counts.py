@@ -18,7 +18,7 @@ from batches.completion.cancel import cancel_batch
 from batches.completion.expire import expire_batch
 from batches.execution.claim import Claim, claim_item
 from batches.execution.retry_policy import Settlement, give_back
-from batches.execution.settle import settle
+from batches.execution.settling.settle import settle
 from batches.models import BatchItem, ItemState, PolicyPause
 from batches.publishing.lost_messages import publish_lost
 from batches.publishing.policy_pauses import limit_concurrency, pause_policy

@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from batches.execution.attempt_event import attempt_info
 from batches.execution.claim import Claim, claim_item
 from batches.execution.retry_policy import Settlement
-from batches.execution.settle import settle
+from batches.execution.settling.settle import settle
 from batches.models import Batch, BatchItem, ItemState
 from batches.models.public_ids import public_id
 from relaybatch.ids import uuid7

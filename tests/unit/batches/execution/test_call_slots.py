@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from batches.execution.slots import call_slots
-from batches.execution.slots.call_slots import CLAIM_AHEAD_SECONDS, CallSlots, threads_for
+from batches.execution import call_slots
+from batches.execution.call_slots import CLAIM_AHEAD_SECONDS, CallSlots, threads_for
 from tests.support.servers.deployment import wait_until
 
 TIMEOUT_SECONDS = 10

@@ -12,9 +12,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from batches.completion.batch_end import END_IF_COMPLETE, LOCK_EXCLUSIVE, lock_key
-from batches.execution.late_event import record_late_usage
 from batches.execution.retry_policy import as_cancelled
-from batches.execution.settle_statement import (
+from batches.execution.settling.late_event import record_late_usage
+from batches.execution.settling.settle_statement import (
     SETTLE_ALONE,
     SETTLE_ONES_OF_MANY,
     TRY_LOCK_SHARED,

@@ -6,7 +6,7 @@ from typing import Any
 
 from celery.concurrency.thread import TaskPool
 
-from batches.execution.slots.call_slots import threads_for
+from batches.execution.call_slots import threads_for
 
 
 class ItemThreadPool(TaskPool):

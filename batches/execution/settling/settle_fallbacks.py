@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from batches.execution.attempt_event import WORKER_LOST, minimal_worker_lost_event, worker_lost_settlement
 from batches.execution.retry_policy import Settlement
-from batches.execution.settle import settle
+from batches.execution.settling.settle import settle
 from batches.states import ItemState
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
 
