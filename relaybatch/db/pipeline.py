@@ -5,20 +5,58 @@ Parameters are bound by the server and statements prepared there; the ORM would 
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, TypeVar
 
 import psycopg
 from django.db import connection
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    Row = tuple[Any, ...]
+    Values = Mapping[str, Any] | Sequence[Any]
+    Statement = tuple[LiteralString, Values]
+
+
+T = TypeVar("T")
 
 
 def raw_connection() -> psycopg.Connection[tuple[Any, ...]]:
     connection.ensure_connection()
     raw: psycopg.Connection[tuple[Any, ...]] = connection.connection
     return raw
+
+
+def execute_prepared(statement: LiteralString, values: Values) -> list[Row]:
+    """Run one statement, prepared in the session, and return its rows. Raises Django's database errors."""
+
+    def run() -> list[Row]:
+        with connection.wrap_database_errors, psycopg.Cursor(raw_connection()) as cursor:
+            return cursor.execute(statement, values).fetchall()
+
+    return _call_through_wrappers(run, statement, values)
+
+
+def execute_in_one_trip(statements: Sequence[Statement]) -> list[list[Row]]:
+    """Run the statements in one round trip and return the rows of each, none for one that returns no rows.
+
+    Call it within a transaction: the statements see each other's changes, and the caller looks at the rows before the
+    commit. Raises Django's database errors.
+    """
+
+    def run() -> list[list[Row]]:
+        raw = raw_connection()
+        with contextlib.ExitStack() as cursors, connection.wrap_database_errors:
+            opened = [cursors.enter_context(psycopg.Cursor(raw)) for _ in statements]
+            with raw.pipeline():
+                for cursor, (statement, values) in zip(opened, statements, strict=True):
+                    cursor.execute(statement, values)
+            return [cursor.fetchall() if cursor.description else [] for cursor in opened]
+
+    first, values = statements[0]
+    return _call_through_wrappers(run, first, values)
 
 
 def execute_under_lock(
@@ -37,12 +75,20 @@ def execute_under_lock(
     Call it outside a transaction. Django's execute wrappers are called as for any other statement.
     """
 
-    def run(*_: Any) -> list[tuple[Any, ...]]:
-        return _run_pipeline(raw_connection(), (lock, [key]), (statement, values), prepare=prepare)
+    return _call_through_wrappers(
+        lambda: _run_pipeline(raw_connection(), (lock, [key]), (statement, values), prepare=prepare),
+        statement,
+        values,
+    )
+
+
+def _call_through_wrappers(run: Callable[[], T], statement: LiteralString, values: Values) -> T:
+    def execute(*_: Any) -> T:
+        return run()
 
     for wrapper in reversed(connection.execute_wrappers):
-        run = partial(wrapper, run)
-    return run(statement, values, False, {"connection": connection})
+        execute = partial(wrapper, execute)
+    return execute(statement, values, False, {"connection": connection})
 
 
 def _run_pipeline(

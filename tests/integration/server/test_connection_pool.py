@@ -142,7 +142,7 @@ def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch
             own.record_opened(wrapper.connection)
         own.record_server_full()
         for wrapper in wrappers:
-            own.release(wrapper.connection, database="-", is_checked=True)
+            own.release(wrapper.connection, database="-")
         wait_until(lambda: count_sessions(url) == 2, lambda: f"{count_sessions(url)}")
         assert not own.may_open()
         own.close_all()
@@ -159,10 +159,10 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
         own.record_opened(second.connection)
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(url)
-        own.release(first.connection, database="-", is_checked=True)
+        own.release(first.connection, database="-")
         wait_until(lambda: count_sessions(url) == 1, lambda: f"{count_sessions(url)}")
         psycopg.connect(url).close()
-        own.release(second.connection, database="-", is_checked=True)
+        own.release(second.connection, database="-")
         assert not own.may_open()
         assert not second.connection.closed
         own.close_all()

@@ -91,7 +91,8 @@ def until_waiting(kind: str, web: Web) -> int:
 
 
 class HeldOwner:
-    """The owner's row, locked from a connection of its own: a submission stops there, at the end of its transaction."""
+    """The owner's row, locked from a connection of its own: a submission stops there, at the end of its transaction,
+    where its foreign keys are checked."""
 
     def __init__(self) -> None:
         self._locked, self._release = threading.Event(), threading.Event()
@@ -111,7 +112,7 @@ class HeldOwner:
 
     def _hold(self) -> None:
         with transaction.atomic():
-            list(Owner.objects.select_for_update(no_key=True))
+            list(Owner.objects.select_for_update())
             self._locked.set()
             self._release.wait(30)
         connection.close()
@@ -203,7 +204,7 @@ def create(owner: Owner, send: KeylessRequest, *, failure: Exception | None = No
     """With `failure`, the caller hears of it after the commit."""
     with deduplicate(send):
         with transaction.atomic():
-            record_create(owner, send, status=202, body=b"the answer")
+            record_create(owner.id, send, status=202, body=b"the answer")
         if failure:
             raise failure
 
@@ -245,7 +246,7 @@ def test_a_resend_of_what_takes_too_long_is_asked_to_come_back(
     with deduplicate(sent(owner)):
         refusal = threads.submit(_refusal_elsewhere, owner).result(10)
         with transaction.atomic():
-            record_create(owner, sent(owner), status=202, body=b"the answer")
+            record_create(owner.id, sent(owner), status=202, body=b"the answer")
     assert (refusal.http_status, refusal.code) == (503, "unavailable")
     with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass
