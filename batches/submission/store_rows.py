@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, LiteralString
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from batches.models import Batch
 from batches.submission.idempotency import Idempotency, store_response, store_response_statement
@@ -108,7 +108,8 @@ def _replay_statements(new: NewBatch) -> list[Statement]:
 
 def _insert_batch(batch: Batch) -> Statement:
     statement, fields = _batch_insert()
-    return statement, [field.get_db_prep_save(getattr(batch, field.attname), connection) for field in fields]
+    database = connections[DEFAULT_DB_ALIAS]  # `connection` looks it up at each access
+    return statement, [field.get_db_prep_save(getattr(batch, field.attname), database) for field in fields]
 
 
 @functools.cache
