@@ -21,10 +21,9 @@ from batches.submission.owner_quota import (
 )
 from batches.submission.resends import KeylessRequest, record_create, record_create_statement
 from relaybatch.db.pipeline import execute_in_one_trip
-from relaybatch.ids import uuid7_run
+from relaybatch.ids import uuid7_run_hex
 
 if TYPE_CHECKING:
-    import uuid
     from collections.abc import Iterator
 
     from django.db.models import Field
@@ -33,6 +32,9 @@ if TYPE_CHECKING:
     from relaybatch.db.pipeline import Statement
 
 MAX_SMALL_ITEMS = 100
+LINES_PER_WRITE = 1000
+NULL = r"\N"
+_COPY_ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 
 _COPY_ITEMS = """COPY batches_batchitem
 (id, batch_id, owner_id, idx, custom_id, request_offset, request_length) FROM STDIN"""
@@ -135,16 +137,27 @@ def _item_arrays(new: NewBatch) -> dict[str, Any]:
 
 def _copy_items(new: NewBatch) -> None:
     # COPY: 50,000 INSERTs would take ten times as long. Columns that are not named get the database's defaults.
-    batch_id, owner_id = new.batch.id, new.batch.owner_id
+    lines = _copy_lines(new)
     with connection.cursor() as cursor, cursor.copy(_COPY_ITEMS) as copy:
-        for idx, (item_id, custom_id, offset, length) in enumerate(_items(new)):
-            copy.write_row((item_id, batch_id, owner_id, idx, custom_id, offset, length))
+        while some := "".join(itertools.islice(lines, LINES_PER_WRITE)):
+            copy.write(some)
 
 
-def _items(new: NewBatch) -> Iterator[tuple[uuid.UUID, str | None, int, int]]:
-    """Yield id, custom_id, and offset and length of the request, of each item."""
+def _copy_lines(new: NewBatch) -> Iterator[str]:
+    """Yield the rows in COPY's text format. psycopg's own `write_row` takes five times as long.
+
+    https://www.postgresql.org/docs/current/sql-copy.html (File Formats)
+    """
+    batch_id, owner_id = new.batch.id.hex, new.batch.owner_id
+    for idx, (item_id, custom_id, offset, length) in enumerate(_items(new)):
+        name = NULL if custom_id is None else custom_id.translate(_COPY_ESCAPES)
+        yield f"{item_id}\t{batch_id}\t{owner_id}\t{idx}\t{name}\t{offset}\t{length}\n"
+
+
+def _items(new: NewBatch) -> Iterator[tuple[str, str | None, int, int]]:
+    """Yield id (as hexadecimal digits), custom_id, and offset and length of the request, of each item."""
     requests = new.submission.requests
     lengths = [len(request) for request in requests]
     offsets = itertools.accumulate(lengths, initial=0)
     custom_ids = new.submission.custom_ids or itertools.repeat(None)
-    return zip(uuid7_run(len(requests)), custom_ids, offsets, lengths, strict=False)
+    return zip(uuid7_run_hex(len(requests)), custom_ids, offsets, lengths, strict=False)

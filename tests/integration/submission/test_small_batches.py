@@ -81,7 +81,7 @@ def test_a_small_batch_is_stored_in_one_round_trip(catalog: SimpleNamespace) -> 
 
 def test_its_items_are_those_of_a_large_batch(catalog: SimpleNamespace) -> None:
     bodies = [chat_body("x" * size) for size in range(MAX_SMALL_ITEMS + 1)]
-    ids = [f"id-{number}" for number in range(len(bodies))]
+    ids = [rf"\N{number}\t" + '\t\\\n\r\u2028"' for number in range(len(bodies))]
     small = submit(catalog, *bodies[:-1], custom_ids=ids[:-1])
     large = submit(catalog, *bodies, custom_ids=ids)
     columns = ("idx", "custom_id", "request_offset", "request_length", "owner_id", "state", "attempt")
