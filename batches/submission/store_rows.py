@@ -20,7 +20,7 @@ from batches.submission.owner_quota import (
     quota_key,
 )
 from batches.submission.resends import KeylessRequest, record_create, record_create_statement
-from relaybatch.db.pipeline import execute_in_one_trip
+from relaybatch.db.pipeline import execute_pipelined
 from relaybatch.ids import uuid7_run_hex
 
 if TYPE_CHECKING:
@@ -65,14 +65,14 @@ def store_small(new: NewBatch) -> bool:
     Small submissions of one owner don't wait for one another: they share the quota's lock. Those that this one can't
     see yet have MAX_SMALL_ITEMS each at most, and there are no more of them than the server has connections.
     """
-    trip = [
+    statements: list[Statement] = [
         (SHARE_QUOTA, [quota_key(new.batch.owner_id)]),
         (OPEN_ITEMS_BOUND, [new.batch.owner_id]),
         *_replay_statements(new),
         _insert_batch(new.batch),
         (_INSERT_ITEMS, _item_arrays(new)),
     ]
-    _, [(open_items, max_connections)], replay, *_ = execute_in_one_trip(trip)
+    _, [(open_items, max_connections)], replay, *_ = execute_pipelined(statements)
     unseen = max_connections * MAX_SMALL_ITEMS
     stored = open_items + unseen <= settings.RELAY_MAX_OPEN_ITEMS and (bool(replay) or not new.replay_key)
     if not stored:

@@ -40,7 +40,7 @@ def execute_prepared(statement: LiteralString, values: Values) -> list[Row]:
     return _call_through_wrappers(run, statement, values)
 
 
-def execute_in_one_trip(statements: Sequence[Statement]) -> list[list[Row]]:
+def execute_pipelined(statements: Sequence[Statement]) -> list[list[Row]]:
     """Run the statements in one round trip and return the rows of each, none for one that returns no rows.
 
     Call it within a transaction: the statements see each other's changes, and the caller looks at the rows before the

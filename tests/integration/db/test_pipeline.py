@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection, transaction
 
 from batches.models import Owner
 from batches.models.owner import LOCK_OWNER
-from relaybatch.db.pipeline import execute_in_one_trip, execute_prepared, execute_under_lock, raw_connection
+from relaybatch.db.pipeline import execute_pipelined, execute_prepared, execute_under_lock, raw_connection
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
@@ -131,7 +131,9 @@ def test_publishing_alone_does_not_wait_for_the_disk() -> None:
 def test_statements_in_one_trip_see_each_other_and_are_rolled_back_together() -> None:
     insert: LiteralString = "INSERT INTO batches_owner (name) VALUES (%s)"
     count: LiteralString = "SELECT count(*) FROM batches_owner"
+    with transaction.atomic():
+        assert execute_pipelined([(insert, ["somebody"]), (count, [])]) == [[], [(1,)]]
+        transaction.set_rollback(True)
     with pytest.raises(IntegrityError), transaction.atomic():
-        assert execute_in_one_trip([(insert, ["somebody"]), (count, [])]) == [[], [(1,)]]
-        execute_in_one_trip([(insert, ["somebody"]), (count, [])])
+        execute_pipelined([(insert, ["somebody"]), (insert, ["somebody"]), (count, [])])
     assert not Owner.objects.exists()

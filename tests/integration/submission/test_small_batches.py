@@ -50,7 +50,7 @@ def sharing(catalog: SimpleNamespace) -> Iterator[psycopg.Connection[Any]]:
 
 
 @pytest.fixture
-def impatient() -> Iterator[None]:
+def short_lock_timeout() -> Iterator[None]:
     with connection.cursor() as cursor:
         cursor.execute("SET lock_timeout = '200ms'")
     yield
@@ -64,16 +64,16 @@ def max_connections() -> int:
 
 
 def test_a_small_batch_is_stored_in_one_round_trip(catalog: SimpleNamespace) -> None:
-    trips: list[str] = []
+    calls: list[str] = []
 
     def note(execute: Any, statement: str, *rest: Any) -> Any:
-        trips.append(statement)
+        calls.append(statement)
         return execute(statement, *rest)
 
     with connection.execute_wrapper(note):
         batch = submit(catalog, *SMALL, metadata={"a": "b"})
-    stored, context = trips[2], trips[1]  # the first is that of the credential, the last one reads the batch
-    assert len(trips) == 4
+    stored, context = calls[2], calls[1]  # the first is that of the credential, the last one reads the batch
+    assert len(calls) == 4
     assert "clock_timestamp" in context
     assert stored == SHARE_QUOTA
     assert batch.metadata == {"a": "b"}
@@ -91,7 +91,7 @@ def test_its_items_are_those_of_a_large_batch(catalog: SimpleNamespace) -> None:
 
 
 def test_small_batches_of_one_owner_do_not_wait_for_one_another(
-    catalog: SimpleNamespace, sharing: object, impatient: None
+    catalog: SimpleNamespace, sharing: object, short_lock_timeout: None
 ) -> None:
     submit(catalog, *SMALL)
     with pytest.raises(OperationalError):
@@ -100,7 +100,7 @@ def test_small_batches_of_one_owner_do_not_wait_for_one_another(
 
 
 def test_with_room_for_less_than_what_may_be_unseen_the_quota_is_checked_alone(
-    catalog: SimpleNamespace, sharing: object, impatient: None, settings: Settings
+    catalog: SimpleNamespace, sharing: object, short_lock_timeout: None, settings: Settings
 ) -> None:
     settings.RELAY_MAX_OPEN_ITEMS = max_connections() * MAX_SMALL_ITEMS + 1  # one item is open
     submit(catalog, *SMALL)
