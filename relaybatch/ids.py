@@ -22,10 +22,19 @@ def uuid7_run(count: int) -> Iterator[uuid.UUID]:
 
     One random number for a whole submission: 50,000 of them cost more than storing the rows.
     """
+    return (uuid.UUID(int=number) for number in _run(count))
+
+
+def uuid7_run_hex(count: int) -> Iterator[str]:
+    """As `uuid7_run`, but each id as its 32 hexadecimal digits, which takes a third of the time."""
+    return (f"{number:032x}" for number in _run(count))
+
+
+def _run(count: int) -> range:
     if count > 1 << _RUN_BITS:
         raise ValueError(f"at most {1 << _RUN_BITS} ids in a run")
     first = _timestamp_bits() | secrets.randbits(62 - _RUN_BITS) << _RUN_BITS
-    return (uuid.UUID(int=first + number) for number in range(count))
+    return range(first, first + count)
 
 
 def _timestamp_bits() -> int:

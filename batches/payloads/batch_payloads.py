@@ -82,12 +82,15 @@ class BatchPayloads:
     def folders(self) -> Iterator[str]:
         return self._store.folders()
 
-    def check(self) -> None:
+    def check(self, expected: str | None = None) -> None:
         """Raise PayloadStoreUnavailable unless this is the store that the deployment's other processes use.
 
         The first process to check writes the marker; a store that already has one is adopted by an empty database.
+        `expected`: the marker's value, if the caller has just read it from the database.
         """
-        expected = PayloadStoreMark.objects.values_list("value", flat=True).first() or self._agree_on_marker()
+        if not expected:
+            marks = PayloadStoreMark.objects.values_list("value", flat=True)
+            expected = marks.first() or self._agree_on_marker()
         found = self._store.read_marker()
         if found is None:
             raise PayloadStoreUnavailable("the payload store has lost its marker: is the volume mounted?")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from obstore.store import LocalStore
 
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
-from batches.payloads.object_store import ObjectPayloads
+from batches.payloads.object_store import MARKER_NAME, ObjectPayloads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,6 +47,14 @@ class DirectoryPayloads(ObjectPayloads):
             raise PayloadWriteError(f"cannot write {name}") from error
         if moved:
             raise PayloadWriteError(f"the volume was unmounted while {name} was written")
+
+    def read_marker(self) -> str | None:
+        try:
+            return (self._root / MARKER_NAME).read_bytes().decode("ascii", "replace")
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise PayloadStoreUnavailable("the payload store cannot be read") from error
 
     def read(self, name: str) -> bytes:
         try:

@@ -2,39 +2,43 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
-
-from django.db import connection, transaction
+from typing import TYPE_CHECKING, LiteralString
 
 from batches.models import Batch
-from batches.models.owner import lock_owner
-from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
-from batches.publishing.publish import request_publish
-from batches.submission.idempotency import Idempotency, store_response
 from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
-from batches.submission.resends import KeylessRequest, record_create
-from relaybatch.db.clock import database_now
-from relaybatch.db.outage import DATABASE_UNAVAILABLE
-from relaybatch.http.errors import Forbidden, Unavailable
-from relaybatch.ids import uuid7, uuid7_run
+from batches.submission.store_requests import commit_or_discard, store_requests
+from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_rows, store_small
+from relaybatch.db.pipeline import execute_prepared
+from relaybatch.http.errors import Forbidden
+from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import uuid
+    from collections.abc import Callable
+    from datetime import datetime
 
-    from batches.models import Owner
-    from batches.payloads import BatchPayloads
+    from batches.submission.idempotency import Idempotency
+    from batches.submission.resends import KeylessRequest
     from batches.submission.submission import Submission
     from routing.credentials.credential import Credential
 
 logger = logging.getLogger(__name__)
 
-_COPY_ITEMS = """COPY batches_batchitem
-(id, batch_id, owner_id, idx, custom_id, request_offset, request_length) FROM STDIN"""
+_CONTEXT: LiteralString = """
+SELECT clock_timestamp(), (SELECT id FROM batches_owner WHERE name = %s), (SELECT value FROM batches_payloadstoremark)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The database's clock, the owner, and the value of the payload store's marker (None before its first use)."""
+
+    now: datetime
+    owner_id: int
+    store_mark: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,42 +62,46 @@ def accept_batch(
     Conflict (the Idempotency-Key was used before), TooManyRequests (too many open items) or Unavailable (the payload
     store can't take it); nothing is stored then. The caller has checked the credential.
     """
-    owner = get_or_create_owner(credential.owner)
-    check_open_item_quota(owner.id, len(submission.requests))
-    batch = _new_batch(submission, owner=owner, credential=credential)
+    if credential.policy_id is None:
+        raise Forbidden("This credential has no policy, so it may not create batches.", code="no_policy")
+    context = _read_context(credential.owner)
+    batch = _new_batch(submission, credential=credential, policy_id=credential.policy_id, context=context)
     response = CreateResponse(*render(batch))
-    _store_requests(batch, submission)
-    with _atomic_with_payloads(batch):
-        if replay_key:
-            _store_response(owner, replay_key, response)
-        batch.save(force_insert=True)
-        _copy_items(batch, submission)
-        lock_owner(owner.id)
-        check_open_item_quota(owner.id, 0)
-        transaction.on_commit(lambda: request_publish(owner.id), robust=True)
+    new = NewBatch(batch, submission, replay_key, response.status, response.body)
+    _store(new, store_mark=context.store_mark)
     logger.info("batch accepted", extra={"batch_id": batch.id, "items": batch.total_items})
     return response
 
 
-def _store_response(owner: Owner, replay_key: Idempotency | KeylessRequest, response: CreateResponse) -> None:
-    status, body = response.status, response.body
-    if isinstance(replay_key, KeylessRequest):
-        record_create(owner, replay_key, status=status, body=body)
-    else:
-        store_response(owner, replay_key, status=status, body=body)
+def _read_context(owner_name: str) -> _Context:
+    now, owner_id, store_mark = execute_prepared(_CONTEXT, [owner_name])[0]
+    return _Context(now, owner_id or get_or_create_owner(owner_name).id, store_mark)
 
 
-def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) -> Batch:
-    if credential.policy_id is None:
-        raise Forbidden("This credential has no policy, so it may not create batches.", code="no_policy")
-    now = database_now()
+def _store(new: NewBatch, *, store_mark: str | None) -> None:
+    """Store the requests, then the rows. Large submissions are checked against the quota before that, too."""
+    is_small = new.batch.total_items <= MAX_SMALL_ITEMS
+    if not is_small:
+        check_open_item_quota(new.batch.owner_id, new.batch.total_items)
+    store_requests(new.batch.id, new.submission.requests, store_mark=store_mark)
+    if is_small:
+        with commit_or_discard(new.batch):
+            if store_small(new):
+                return
+    with commit_or_discard(new.batch):
+        store_rows(new)
+
+
+def _new_batch(
+    submission: Submission, *, credential: Credential, policy_id: uuid.UUID, context: _Context
+) -> Batch:
     lifetime = submission.lifetime_seconds
     return Batch(
         id=uuid7(),
         dialect=submission.dialect,
         shape=submission.shape,
-        owner=owner,
-        policy_id=credential.policy_id,
+        owner_id=context.owner_id,
+        policy_id=policy_id,
         project_id=credential.project_id,
         team_id=credential.team_id,
         principal_kind=credential.principal_kind,
@@ -105,66 +113,6 @@ def _new_batch(submission: Submission, *, owner: Owner, credential: Credential) 
         on_rate_limit=submission.on_rate_limit,
         metadata=dict(submission.metadata),
         upstream_headers=dict(submission.upstream_headers),
-        created_at=now,
-        expires_at=now + timedelta(seconds=lifetime) if lifetime else None,
+        created_at=context.now,
+        expires_at=context.now + timedelta(seconds=lifetime) if lifetime else None,
     )
-
-
-def _store_requests(batch: Batch, submission: Submission) -> None:
-    # Payloads first, rows second: what a crash leaves between the two is an object that the sweeper removes.
-    try:
-        store = open_store()
-        store.check()
-    except PayloadStoreUnavailable as error:
-        raise _store_unavailable(error) from error
-    try:
-        _put_requests(store, batch, submission)
-    except BaseException:
-        _discard(batch)
-        raise
-
-
-@contextlib.contextmanager
-def _atomic_with_payloads(batch: Batch) -> Iterator[None]:
-    """Run a transaction, and discard the batch's payloads after a roll-back."""
-    reached_commit = False
-    try:
-        with transaction.atomic():
-            yield
-            reached_commit = True
-    except BaseException:
-        # A commit that failed may have succeeded before the connection dropped: then the payloads are needed.
-        if not reached_commit:
-            _discard(batch)
-        raise
-
-
-def _discard(batch: Batch) -> None:
-    # As far as it can be done now: the sweeper does the rest.
-    with contextlib.suppress(PayloadWriteError, PayloadStoreUnavailable, *DATABASE_UNAVAILABLE):
-        open_store().discard(batch.id)
-
-
-def _put_requests(store: BatchPayloads, batch: Batch, submission: Submission) -> None:
-    try:
-        store.put_requests(batch.id, submission.requests)
-        # Checked again: the volume may have been unmounted just before.
-        store.check()
-    except (PayloadStoreUnavailable, PayloadWriteError) as error:
-        raise _store_unavailable(error) from error
-
-
-def _store_unavailable(error: Exception) -> Unavailable:
-    logger.error("submission not stored", exc_info=error)
-    return Unavailable("The requests could not be stored; try again later.", code="store_unavailable")
-
-
-def _copy_items(batch: Batch, submission: Submission) -> None:
-    # COPY: 50,000 INSERTs would take ten times as long. Columns that are not named get the database's defaults.
-    custom_ids = submission.custom_ids or itertools.repeat(None)
-    offset = 0
-    rows = zip(uuid7_run(batch.total_items), submission.requests, custom_ids, strict=False)
-    with connection.cursor() as cursor, cursor.copy(_COPY_ITEMS) as copy:
-        for idx, (item_id, request, custom_id) in enumerate(rows):
-            copy.write_row((item_id, batch.id, batch.owner_id, idx, custom_id, offset, len(request)))
-            offset += len(request)

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, LiteralString
 
-from django.db import connection
-
-from batches.models import IdempotencyKey, Owner
+from batches.models import IdempotencyKey
 from batches.models.idempotency_key import IDEMPOTENCY_HOURS
+from relaybatch.db.pipeline import execute_prepared
 from relaybatch.http.errors import Conflict
 
-_STORE_RESPONSE = f"""
+_STORE_RESPONSE: LiteralString = f"""
 INSERT INTO batches_idempotencykey (owner_id, key_hash, body_hash, status, answer, created_at)
 VALUES (%s, %s, %s, %s, %s, clock_timestamp())
 ON CONFLICT (owner_id, key_hash) DO UPDATE SET body_hash = EXCLUDED.body_hash, status = EXCLUDED.status,
     answer = EXCLUDED.answer, created_at = EXCLUDED.created_at
 WHERE batches_idempotencykey.created_at < clock_timestamp() - interval '{IDEMPOTENCY_HOURS} hours'
+RETURNING owner_id
 """
 
 
@@ -43,16 +44,22 @@ def raise_if_replayed(owner_name: str, idempotency: Idempotency) -> None:
         raise _replay(row, idempotency)
 
 
-def store_response(owner: Owner, idempotency: Idempotency, *, status: int, body: bytes) -> None:
-    """Store the response in the caller's transaction, or raise as `raise_if_replayed` does.
+def store_response_statement(
+    owner_id: int, idempotency: Idempotency, *, status: int, body: bytes
+) -> tuple[LiteralString, list[Any]]:
+    """Return the statement that stores the response; it returns no row if the key was used before.
 
-    Of two creates at once, the second waits here for the first one's commit (or roll-back, and then goes on).
+    Of two creates at once, the second waits in it for the first one's commit (or roll-back, and then goes on).
     """
-    with connection.cursor() as cursor:
-        cursor.execute(_STORE_RESPONSE, [owner.id, idempotency.key_hash, idempotency.body_hash, status, body])
-        stored = cursor.rowcount == 1
-    if not stored:
-        raise _replay(IdempotencyKey.objects.get(owner=owner, key_hash=idempotency.key_hash), idempotency)
+    return _STORE_RESPONSE, [owner_id, idempotency.key_hash, idempotency.body_hash, status, body]
+
+
+def store_response(owner_id: int, idempotency: Idempotency, *, status: int, body: bytes) -> None:
+    """Store the response in the caller's transaction, or raise as `raise_if_replayed` does."""
+    if not execute_prepared(*store_response_statement(owner_id, idempotency, status=status, body=body)):
+        raise _replay(
+            IdempotencyKey.objects.get(owner_id=owner_id, key_hash=idempotency.key_hash), idempotency
+        )
 
 
 def _replay(row: IdempotencyKey, idempotency: Idempotency) -> ReplayedResponse:

@@ -16,7 +16,7 @@ import logging
 import re
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from django.db import OperationalError, connection
 from psycopg.errors import LockNotAvailable
@@ -24,14 +24,13 @@ from psycopg.errors import LockNotAvailable
 from batches.models.keyless_create import RESEND_MINUTES
 from batches.submission.idempotency import ReplayedResponse
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
+from relaybatch.db.pipeline import execute_prepared
 from relaybatch.http.errors import Unavailable
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Iterator, Mapping
-
-    from batches.models import Owner
 
 logger = logging.getLogger(__name__)
 
@@ -41,9 +40,17 @@ LOCK_TIMEOUT_SECONDS = 60
 _VALID_COUNT = re.compile("[1-9][0-9]{0,2}", re.ASCII)
 
 # The time-out is local to the statement: outside of a transaction, it does not outlast it.
-_LOCK = "SELECT set_config('lock_timeout', %(wait)s, true), pg_advisory_lock{suffix}(%(lock)s)"
+_WAIT: LiteralString = "SELECT set_config('lock_timeout', %(wait)s, true),"
+_SHARED: tuple[LiteralString, LiteralString] = (
+    f"{_WAIT} pg_advisory_lock_shared(%(lock)s)",
+    "SELECT pg_advisory_unlock_shared(%(lock)s)",
+)
+_EXCLUSIVE: tuple[LiteralString, LiteralString] = (
+    f"{_WAIT} pg_advisory_lock(%(lock)s)",
+    "SELECT pg_advisory_unlock(%(lock)s)",
+)
 # The arrival by the database's clock, without the time spent waiting for the lock.
-_ARRIVED_AT = "statement_timestamp() - make_interval(secs => %(age)s)"
+_ARRIVED_AT: LiteralString = "statement_timestamp() - make_interval(secs => %(age)s)"
 _TAKE_RESPONSE = f"""
 UPDATE batches_keylesscreate SET resends = %(count)s
 WHERE id = (SELECT id FROM batches_keylesscreate WHERE digest = %(digest)s ORDER BY arrived_at DESC, id DESC LIMIT 1)
@@ -51,9 +58,10 @@ WHERE id = (SELECT id FROM batches_keylesscreate WHERE digest = %(digest)s ORDER
     AND arrived_at >= clock_timestamp() - interval '{RESEND_MINUTES} minutes'
 RETURNING status, answer
 """
-_RECORD_CREATE = f"""
+_RECORD_CREATE: LiteralString = f"""
 INSERT INTO batches_keylesscreate (id, owner_id, digest, resends, status, answer, arrived_at)
 VALUES (%(id)s, %(owner)s, %(digest)s, %(count)s, %(status)s, %(answer)s, {_ARRIVED_AT})
+RETURNING id
 """
 # Not where this request's own create exists: its commit succeeded, and only its response failed.
 _RECORD_REJECTION = f"""
@@ -120,18 +128,23 @@ def deduplicate(request: KeylessRequest) -> Iterator[None]:
             raise
 
 
-def record_create(owner: Owner, request: KeylessRequest, *, status: int, body: bytes) -> None:
+def record_create_statement(
+    owner_id: int, request: KeylessRequest, *, status: int, body: bytes
+) -> tuple[LiteralString, dict[str, Any]]:
+    """Return the statement that stores the response, for the transaction that creates the batch. It returns a row."""
+    return _RECORD_CREATE, request.values | {"owner": owner_id, "status": status, "answer": body}
+
+
+def record_create(owner_id: int, request: KeylessRequest, *, status: int, body: bytes) -> None:
     """Store the response, in the transaction that creates the batch."""
-    with connection.cursor() as cursor:
-        cursor.execute(_RECORD_CREATE, request.values | {"owner": owner.id, "status": status, "answer": body})
+    execute_prepared(*record_create_statement(owner_id, request, status=status, body=body))
 
 
 @contextlib.contextmanager
 def _hold_lock(request: KeylessRequest) -> Iterator[None]:
-    suffix = "" if request.resend_count else "_shared"
+    lock, unlock = _EXCLUSIVE if request.resend_count else _SHARED
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(_LOCK.format(suffix=suffix), request.values | {"wait": f"{LOCK_TIMEOUT_SECONDS}s"})
+        execute_prepared(lock, request.values | {"wait": f"{LOCK_TIMEOUT_SECONDS}s"})
     except OperationalError as error:
         if isinstance(error.__cause__, LockNotAvailable):
             raise Unavailable(
@@ -141,13 +154,12 @@ def _hold_lock(request: KeylessRequest) -> Iterator[None]:
     try:
         yield
     finally:
-        _unlock(request, suffix)
+        _unlock(request, unlock)
 
 
-def _unlock(request: KeylessRequest, suffix: str) -> None:
+def _unlock(request: KeylessRequest, statement: LiteralString) -> None:
     try:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT pg_advisory_unlock{suffix}(%(lock)s)", request.values)
+        execute_prepared(statement, request.values)
     except DATABASE_UNAVAILABLE:
         # The lock ends with the session, which may be broken and must not be used again.
         connection.close()

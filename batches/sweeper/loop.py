@@ -12,7 +12,7 @@ from batches.publishing.lost_messages import publish_lost
 from batches.publishing.publish import publish_all_due
 from batches.sweeper.cleanup_thread import CleanupThread
 from batches.sweeper.database_uptime import DatabaseUptime
-from batches.sweeper.sweep import expire_overdue, reclaim_lost_items, seconds_to_next_due
+from batches.sweeper.sweep import expire_overdue, read_backlog, reclaim_lost_items
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.stop_signal import StopSignal
@@ -61,10 +61,12 @@ class Sweeper:
     def _run_once(self) -> None:
         if not self._acquire_lock():
             self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
-        elif time.monotonic() >= self._next_sweep:
+            return
+        backlog = read_backlog()
+        if backlog.has_open_batches and time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_INTERVAL_SECONDS
             self._sweep()
-        elif (seconds_to_next_due() or 1.0) <= 0 and not publish_all_due():
+        elif backlog.is_due and not publish_all_due():
             self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
 
     def _sweep(self) -> None:

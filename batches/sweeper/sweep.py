@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, LiteralString
 
 from django.conf import settings
 from django.db import connection
@@ -17,6 +18,7 @@ from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch
 from batches.models.item import OPEN_SQL, UNPUBLISHED_SQL
 from relaybatch.db.isolation import run_isolated
+from relaybatch.db.pipeline import execute_prepared
 
 if TYPE_CHECKING:
     import uuid
@@ -28,9 +30,10 @@ logger = logging.getLogger(__name__)
 
 MAX_ROWS_PER_STEP = 500
 
-_SECONDS_TO_NEXT_DUE = f"""
-SELECT extract(epoch FROM min(not_before) - clock_timestamp()) FROM batches_batchitem
-WHERE {UNPUBLISHED_SQL} AND not_before IS NOT NULL
+_BACKLOG: LiteralString = f"""
+SELECT EXISTS (SELECT FROM batches_batch WHERE ended_at IS NULL),
+    coalesce((SELECT min(not_before) FROM batches_batchitem
+        WHERE {UNPUBLISHED_SQL} AND not_before IS NOT NULL) <= clock_timestamp(), false)
 """
 _COMPLETE_BUT_OPEN = f"""
 SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
@@ -38,12 +41,17 @@ SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
 """
 
 
-def seconds_to_next_due() -> float | None:
-    """Seconds to the earliest `not_before`, by the database's clock; negative when it has passed, None without any."""
-    with connection.cursor() as cursor:
-        cursor.execute(_SECONDS_TO_NEXT_DUE)
-        seconds = cursor.fetchone()[0]
-    return None if seconds is None else float(seconds)
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """`has_open_batches`: without any, there is nothing to sweep. `is_due`: some item's `not_before` has passed."""
+
+    has_open_batches: bool
+    is_due: bool
+
+
+def read_backlog() -> Backlog:
+    """Ask in one cheap statement whether there is anything to do: an idle sweeper runs no other one."""
+    return Backlog(*execute_prepared(_BACKLOG, [])[0])
 
 
 def expire_overdue() -> None:

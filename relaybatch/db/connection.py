@@ -7,6 +7,7 @@ docs/adr/0009-shared-connections.md.
 
 from __future__ import annotations
 
+import select
 import threading
 import time
 from dataclasses import dataclass
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 # Long enough that a busy process hardly ever connects anew; an idle process soon gives them back to the server.
 MAX_IDLE_SECONDS = 1.0
 POLL_INTERVAL_SECONDS = 0.25
+# One that was idle for longer is asked whether it still works: the way to the server may have been cut meanwhile.
+MAX_UNCHECKED_SECONDS = 1.0
 # After "too many connections", a process keeps only half of its connections for so long, so that others get some.
 SERVER_FULL_SECONDS = 5.0
 # A process that has all it needs never gets that error. So a connection this old is closed, and not replaced for
@@ -33,12 +36,16 @@ YIELD_SECONDS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class IdleConnection:
-    """`is_checked`: it was used lately, so no health check is needed."""
-
     raw: Raw
     database: str
-    is_checked: bool
     idle_since: float
+
+    def is_surely_usable(self) -> bool:
+        """Whether it needs no round trip as a health check: it was used a moment ago, and the server is silent since.
+
+        A server that ends a session says so, and closes the connection.
+        """
+        return time.monotonic() - self.idle_since < MAX_UNCHECKED_SECONDS and not _has_input(self.raw)
 
 
 class ConnectionPool:
@@ -69,12 +76,12 @@ class ConnectionPool:
         with self._changed:
             return time.monotonic() >= self._max_open_until or self._count_open() < self._max_open
 
-    def release(self, raw: Raw, *, database: str, is_checked: bool) -> None:
+    def release(self, raw: Raw, *, database: str) -> None:
         """Put a connection into the pool, or close it if this process has more than it should."""
         with self._changed:
             keep = not self._must_close(raw)
             if keep:
-                self._idle.append(IdleConnection(raw, database, is_checked, time.monotonic()))
+                self._idle.append(IdleConnection(raw, database, time.monotonic()))
                 self._ensure_cleanup_thread()
                 self._changed.notify_all()
             else:
@@ -146,3 +153,9 @@ def release_connection() -> None:
     """
     for connection in connections.all(initialized_only=True):
         connection.release_to_pool()  # type: ignore[attr-defined]
+
+
+def _has_input(raw: Raw) -> bool:
+    poll = select.poll()
+    poll.register(raw.pgconn.socket, select.POLLIN)
+    return bool(poll.poll(0))

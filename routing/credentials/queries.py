@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, LiteralString
 
-from django.db import connection
-
+from relaybatch.db.pipeline import execute_prepared
 from routing.credentials.validity import KeyState, TokenState
 
 if TYPE_CHECKING:
@@ -83,7 +82,5 @@ def find_token(jti: uuid.UUID) -> tuple[TokenState, CallerRow] | None:
 
 
 def _fetch_one(statement: LiteralString, parameters: Mapping[str, Any]) -> tuple[Any, ...] | None:
-    with connection.cursor() as cursor:
-        cursor.execute(statement, parameters)
-        row: tuple[Any, ...] | None = cursor.fetchone()
-        return row
+    rows = execute_prepared(statement, parameters)
+    return rows[0] if rows else None

@@ -52,7 +52,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
             return
         if raw.pgconn.transaction_status == TransactionStatus.IDLE:
             self.connection = None
-            POOL.release(raw, database=self.settings_dict["NAME"], is_checked=self.health_check_done)
+            POOL.release(raw, database=self.settings_dict["NAME"])
 
     def close_if_unusable_or_obsolete(self) -> None:
         """Also release the connection: Django calls this before and after each request."""
@@ -67,7 +67,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def _reuse_idle(self) -> bool:
         while idle := POOL.acquire(database=self.settings_dict["NAME"]):
             self._adopt(idle.raw)
-            if idle.is_checked or self.is_usable():
+            if idle.is_surely_usable() or self.is_usable():
                 return True
             self.connection = None
             idle.raw.close()

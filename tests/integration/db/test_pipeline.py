@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 
 from batches.models import Owner
 from batches.models.owner import LOCK_OWNER
-from relaybatch.db.pipeline import execute_under_lock, raw_connection
+from relaybatch.db.pipeline import execute_pipelined, execute_prepared, execute_under_lock, raw_connection
 from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
@@ -119,3 +119,21 @@ class _other_session:  # noqa: N801 -- used as a context manager
 
     def __exit__(self, *_: object) -> None:
         self._connection.close()
+
+
+def test_publishing_alone_does_not_wait_for_the_disk() -> None:
+    owner = Owner.objects.create(name="somebody")
+    setting: LiteralString = "SELECT current_setting('synchronous_commit')"
+    assert execute_under_lock(LOCK_OWNER, owner.id, setting, {}) == [("off",)]
+    assert execute_prepared(setting, []) == [("on",)]
+
+
+def test_statements_in_one_trip_see_each_other_and_are_rolled_back_together() -> None:
+    insert: LiteralString = "INSERT INTO batches_owner (name) VALUES (%s)"
+    count: LiteralString = "SELECT count(*) FROM batches_owner"
+    with transaction.atomic():
+        assert execute_pipelined([(insert, ["somebody"]), (count, [])]) == [[], [(1,)]]
+        transaction.set_rollback(True)
+    with pytest.raises(IntegrityError), transaction.atomic():
+        execute_pipelined([(insert, ["somebody"]), (insert, ["somebody"]), (count, [])])
+    assert not Owner.objects.exists()

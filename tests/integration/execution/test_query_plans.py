@@ -80,7 +80,7 @@ def test_every_hot_statement_reads_the_index_made_for_it(batch: Batch) -> None:
             {"owner": batch.owner_id, "window": None, "minimum": 16, "lost": 30},
         ),
         "item_in_flight on": plan(lost_messages._MARK_LOST, {"queued": 0}),
-        "item_waiting": plan(sweep._SECONDS_TO_NEXT_DUE, {}),
+        "item_waiting": plan(sweep._BACKLOG, {}),
     }
     for index, text in plans.items():
         assert index in text, text

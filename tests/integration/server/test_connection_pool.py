@@ -99,6 +99,25 @@ def test_one_that_was_cut_between_two_requests_is_not_met_by_the_next() -> None:
         assert server_process(second) != terminated
 
 
+def last_statement(process: int) -> str:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT query FROM pg_stat_activity WHERE pid = %s", [process])
+        return str(cursor.fetchone()[0])
+
+
+@pytest.mark.parametrize(("seconds", "expected"), [(3600.0, "SELECT pg_backend_pid()"), (0.0, "SELECT 1")])
+def test_only_one_that_was_idle_for_long_is_asked_whether_it_works(
+    monkeypatch: pytest.MonkeyPatch, seconds: float, expected: str
+) -> None:
+    monkeypatch.setattr(connection_pool, "MAX_UNCHECKED_SECONDS", seconds)
+    with limited_account(2) as url, threads_of(url, 2) as (first, second):
+        released = server_process(first)
+        second.close()
+        first.close_if_unusable_or_obsolete()
+        second.ensure_connection()
+        assert last_statement(released) == expected
+
+
 def test_who_closes_one_that_is_useless_leaves_no_other_of_that_server_for_the_next() -> None:
     with limited_account(3) as url, threads_of(url, 3) as (first, second, third):
         released = server_process(first)
@@ -142,7 +161,7 @@ def test_a_process_that_was_refused_goes_on_with_half_of_what_it_has(monkeypatch
             own.record_opened(wrapper.connection)
         own.record_server_full()
         for wrapper in wrappers:
-            own.release(wrapper.connection, database="-", is_checked=True)
+            own.release(wrapper.connection, database="-")
         wait_until(lambda: count_sessions(url) == 2, lambda: f"{count_sessions(url)}")
         assert not own.may_open()
         own.close_all()
@@ -159,10 +178,10 @@ def test_a_process_that_has_all_that_it_wants_leaves_one_to_others_now_and_then(
         own.record_opened(second.connection)
         with pytest.raises(psycopg.OperationalError):
             psycopg.connect(url)
-        own.release(first.connection, database="-", is_checked=True)
+        own.release(first.connection, database="-")
         wait_until(lambda: count_sessions(url) == 1, lambda: f"{count_sessions(url)}")
         psycopg.connect(url).close()
-        own.release(second.connection, database="-", is_checked=True)
+        own.release(second.connection, database="-")
         assert not own.may_open()
         assert not second.connection.closed
         own.close_all()

@@ -9,8 +9,7 @@ import pytest
 from django.db import transaction
 
 from batches.models import Batch, BatchItem, Owner
-from batches.models.owner import lock_owner
-from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
+from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner, lock_quota
 from relaybatch.http.errors import TooManyRequests
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.item_outcomes import discard, end
@@ -89,13 +88,13 @@ def test_submissions_at_the_same_moment_do_not_exceed_the_limit_together(
     assert (Batch.objects.count(), BatchItem.objects.count()) == (3, 6)
 
 
-def test_the_owners_lock_lets_one_transaction_pass_at_a_time() -> None:
+def test_the_quotas_lock_lets_one_transaction_pass_at_a_time() -> None:
     owner = get_or_create_owner("somebody")
     seen: list[str] = []
 
     def pass_through(name: str) -> None:
         with transaction.atomic():
-            lock_owner(owner.id)
+            lock_quota(owner.id)
             seen.append(name)
             Owner.objects.filter(id=owner.id).exists()
             seen.append(name)

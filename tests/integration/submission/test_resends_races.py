@@ -13,6 +13,7 @@ from django.db import OperationalError, connection, transaction
 from batches.models import Batch, KeylessCreate, Owner, PayloadStoreMark
 from batches.submission import resends
 from batches.submission.idempotency import ReplayedResponse
+from batches.submission.owner_quota import lock_quota, quota_key
 from batches.submission.resends import KeylessRequest, deduplicate, record_create
 from relaybatch.http.errors import Conflict, Unavailable
 from tests.support.calls.collections import CHAT, MESSAGES
@@ -36,14 +37,17 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 BODY = b'{"shape":"openai","requests":[' + chat_body("sent again") + b"]}"
 # Who is in progress: with the lock of a send, whatever else it does.
-OF_THIS_DATABASE = "database = (SELECT oid FROM pg_database WHERE datname = current_database())"
-SENDING = f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND {OF_THIS_DATABASE}"
+OF_A_SEND = f"""
+locktype = 'advisory' AND classid <> {quota_key(0) >> 32}
+AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+"""
+SENDING = f"SELECT pid FROM pg_locks WHERE granted AND {OF_A_SEND}"
 IN_TRANSACTION = """
 SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND xact_start IS NOT NULL
     AND pid <> pg_backend_pid()
 """
 # Who waits as a resend does, and who waits with the lock of its send.
-RESEND = f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND {OF_THIS_DATABASE}"
+RESEND = f"SELECT pid FROM pg_locks WHERE NOT granted AND {OF_A_SEND}"
 FIRST_SEND = f"""
 {SENDING} AND pid IN (SELECT pid FROM pg_locks WHERE NOT granted)
 """
@@ -90,8 +94,8 @@ def until_waiting(kind: str, web: Web) -> int:
     return waiting(kind)[0]
 
 
-class HeldOwner:
-    """The owner's row, locked from a connection of its own: a submission stops there, at the end of its transaction."""
+class HeldQuota:
+    """The owner's quota, locked from a connection of its own: a submission stops there, within its transaction."""
 
     def __init__(self) -> None:
         self._locked, self._release = threading.Event(), threading.Event()
@@ -111,15 +115,15 @@ class HeldOwner:
 
     def _hold(self) -> None:
         with transaction.atomic():
-            list(Owner.objects.select_for_update(no_key=True))
+            lock_quota(Owner.objects.get().id)
             self._locked.set()
             self._release.wait(30)
         connection.close()
 
 
 @pytest.fixture
-def held(rows: SimpleNamespace) -> Iterator[HeldOwner]:
-    with HeldOwner() as owner:
+def held(rows: SimpleNamespace) -> Iterator[HeldQuota]:
+    with HeldQuota() as owner:
         yield owner
 
 
@@ -145,7 +149,7 @@ def test_of_two_alike_that_were_both_cut_each_has_a_batch(web: Web, rows: Simple
 
 
 def test_a_resend_waits_for_the_first_that_is_still_in_progress(
-    web: Web, rows: SimpleNamespace, held: HeldOwner, threads: ThreadPoolExecutor
+    web: Web, rows: SimpleNamespace, held: HeldQuota, threads: ThreadPoolExecutor
 ) -> None:
     first = threads.submit(post, web, rows, 0)
     until_waiting(FIRST_SEND, web)
@@ -160,7 +164,7 @@ def test_a_resend_waits_for_the_newer_of_two_and_gets_its_answer(
     web: Web, rows: SimpleNamespace, threads: ThreadPoolExecutor
 ) -> None:
     older = post(web, rows, 0)
-    with HeldOwner():
+    with HeldQuota():
         newer = threads.submit(post, web, rows, 0)
         until_waiting(FIRST_SEND, web)
         again = threads.submit(post, web, rows, 1)
@@ -170,7 +174,7 @@ def test_a_resend_waits_for_the_newer_of_two_and_gets_its_answer(
 
 
 def test_a_resend_makes_the_batch_that_was_rolled_back_and_later_resends_get_it(
-    web: Web, rows: SimpleNamespace, held: HeldOwner, threads: ThreadPoolExecutor
+    web: Web, rows: SimpleNamespace, held: HeldQuota, threads: ThreadPoolExecutor
 ) -> None:
     first = threads.submit(post, web, rows, 0)
     inside = until_waiting(FIRST_SEND, web)
@@ -203,7 +207,7 @@ def create(owner: Owner, send: KeylessRequest, *, failure: Exception | None = No
     """With `failure`, the caller hears of it after the commit."""
     with deduplicate(send):
         with transaction.atomic():
-            record_create(owner, send, status=202, body=b"the answer")
+            record_create(owner.id, send, status=202, body=b"the answer")
         if failure:
             raise failure
 
@@ -245,7 +249,7 @@ def test_a_resend_of_what_takes_too_long_is_asked_to_come_back(
     with deduplicate(sent(owner)):
         refusal = threads.submit(_refusal_elsewhere, owner).result(10)
         with transaction.atomic():
-            record_create(owner, sent(owner), status=202, body=b"the answer")
+            record_create(owner.id, sent(owner), status=202, body=b"the answer")
     assert (refusal.http_status, refusal.code) == (503, "unavailable")
     with pytest.raises(ReplayedResponse), deduplicate(sent(owner, 1)):
         pass

@@ -155,6 +155,30 @@ def test_what_is_due_does_not_wait_for_a_removal(catalog: SimpleNamespace, setti
     thread.join()
 
 
+def test_without_an_open_batch_one_statement_is_all_that_the_sweeper_runs(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog)
+    drain_publisher()
+    statements: list[str] = []
+
+    def hear(execute: Callable[..., object], statement: str, *rest: object) -> object:
+        statements.append(statement)
+        return execute(statement, *rest)
+
+    sweeper = Sweeper()
+    with connection.execute_wrapper(hear):
+        assert sweeper._acquire_lock()
+        statements.clear()
+        sweeper._run_once()
+        while_open = len(statements)
+        cancel_batch(batch)
+        sweeper._next_sweep = 0.0
+        statements.clear()
+        sweeper._run_once()
+    connection.close()
+    assert while_open > 3
+    assert statements == [sweep._BACKLOG]
+
+
 def holder_is_waited_for(holder: psycopg.Connection[tuple[object, ...]]) -> bool:
     with connection.cursor() as cursor:
         cursor.execute(

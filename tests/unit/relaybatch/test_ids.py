@@ -7,7 +7,7 @@ import uuid
 
 import pytest
 
-from relaybatch.ids import uuid7, uuid7_run
+from relaybatch.ids import uuid7, uuid7_run, uuid7_run_hex
 
 
 def milliseconds_of(identifier: uuid.UUID) -> int:
@@ -26,6 +26,13 @@ def test_a_run_is_ascending_unique_and_of_one_millisecond() -> None:
     assert run == sorted(set(run))
     assert {(identifier.version, identifier.variant) for identifier in run} == {(7, uuid.RFC_4122)}
     assert len({milliseconds_of(identifier) for identifier in run}) == 1
+
+
+def test_a_run_in_hexadecimal_digits_is_of_such_ids() -> None:
+    run = list(uuid7_run_hex(3))
+    first = uuid.UUID(hex=run[0])
+    assert first.version == 7
+    assert run == [uuid.UUID(int=first.int + number).hex for number in range(3)]
 
 
 def test_two_runs_at_the_same_time_have_no_id_in_common() -> None:
