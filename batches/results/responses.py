@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from batches.models import BatchItem
     from batches.results.result_rows import ResultRow
 
-_BODIES = "SELECT item_id, body FROM batches_itemresponse WHERE item_id = ANY(%(ids)s)"
+# A sub-query for each row, so that each is looked up by its key: of a join, the planner may make a scan of the table.
+# The list is sent in binary format (`b`), which takes a fraction of the time of a text.
+_BODIES = """
+SELECT idx, (SELECT body FROM batches_itemresponse WHERE item_id = i.id) FROM batches_batchitem i
+WHERE batch_id = %(batch)s AND idx = ANY(%(idxs)b)
+"""
 
 
 def read_response(item: BatchItem) -> bytes:
@@ -44,22 +49,23 @@ def read_response_start(item: BatchItem, *, length: int) -> bytes:
     return bytes(inline)
 
 
-def read_responses(batch_id: uuid.UUID, rows: Sequence[ResultRow]) -> dict[uuid.UUID, bytes]:
-    """Read the responses of these completed items: `{item id: response}`, without those that cannot be read.
+def read_responses(batch_id: uuid.UUID, rows: Sequence[ResultRow]) -> dict[int, bytes]:
+    """Read the responses of these completed items: `{idx: response}`, without those that cannot be read.
 
     One query; the payload store is asked only for what the table does not have.
     """
     if not rows:
         return {}
-    found = dict(fetch_binary(_BODIES, {"ids": [row.item_id for row in rows]}))
+    bodies = fetch_binary(_BODIES, {"batch": batch_id, "idxs": [row.idx for row in rows]})
+    found = {idx: body for idx, body in bodies if body is not None}
     if len(found) < len(rows):
-        found |= _read_stored(batch_id, [row for row in rows if row.item_id not in found])
+        found |= _read_stored(batch_id, [row for row in rows if row.idx not in found])
     return found
 
 
-def _read_stored(batch_id: uuid.UUID, rows: Sequence[ResultRow]) -> dict[uuid.UUID, bytes]:
+def _read_stored(batch_id: uuid.UUID, rows: Sequence[ResultRow]) -> dict[int, bytes]:
     try:
         read = open_store().read_responses(batch_id, [(row.idx, row.claim_no) for row in rows])
     except PayloadStoreUnavailable:
         return {}
-    return {row.item_id: response for row, response in zip(rows, read, strict=True) if response is not None}
+    return {row.idx: response for row, response in zip(rows, read, strict=True) if response is not None}

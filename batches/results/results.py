@@ -59,7 +59,7 @@ def _read_ahead_groups(rows: list[ResultRow]) -> Iterator[list[ResultRow]]:
 
 def _with_responses(batch_id: uuid.UUID, rows: list[ResultRow], usage: dict[int, Total]) -> list[Result]:
     responses = read_responses(batch_id, [row for row in rows if row.state == ItemState.COMPLETED])
-    return [Result(row, responses.get(row.item_id), usage.get(row.idx)) for row in rows]
+    return [Result(row, responses.get(row.idx), usage.get(row.idx)) for row in rows]
 
 
 def _usage_by_idx(batch_id: uuid.UUID, rows: list[ResultRow]) -> dict[int, Total]:

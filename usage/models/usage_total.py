@@ -24,8 +24,11 @@ WHERE scope = ANY(%s) GROUP BY scope
 class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
     def totals_by_scope(self, scopes: Iterable[str]) -> dict[str, dict[str, int]]:
         """`{scope: {"requests", "unpriced", "cost_nanos", and each meter}}` over all shards, where there are rows."""
+        named = list(scopes)
+        if not named:
+            return {}
         with connection.cursor() as cursor:
-            cursor.execute(_TOTALS, [list(scopes)])
+            cursor.execute(_TOTALS, [named])
             return {
                 scope: dict(zip(_SUMMED, map(int, row), strict=True)) for scope, *row in cursor.fetchall()
             }

@@ -11,6 +11,7 @@ import pytest
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
+from batches.publishing.publish import drain_publisher
 from batches.results.result_rows import PAGE_ITEMS
 from relaybatch.ids import uuid7
 from tests.support.calls.collections import COLLECTIONS, MESSAGES
@@ -171,6 +172,7 @@ def test_the_words_of_an_upstream_reach_the_caller(
 ) -> None:
     rows = make_catalog(upstream.url)
     batch = of.create(client, rows)
+    drain_publisher()
     upstream.script(answers.body(said, status=422))
     execute_item(BatchItem.objects.get(batch=batch).id, in_flight=InFlightItems(uuid7(), slots=8))
     line = json.loads(results(client, rows, of, batch, anthropic_version="2023-06-01").getvalue())

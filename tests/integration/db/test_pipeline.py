@@ -124,7 +124,7 @@ class _other_session:  # noqa: N801 -- used as a context manager
 def test_publishing_alone_does_not_wait_for_the_disk() -> None:
     owner = Owner.objects.create(name="somebody")
     setting: LiteralString = "SELECT current_setting('synchronous_commit')"
-    assert execute_under_lock(LOCK_OWNER, owner.id, setting, {}) == [("off",)]
+    assert execute_under_lock(LOCK_OWNER, owner.id, (setting, {})) == [("off",)]
     assert execute_prepared(setting, []) == [("on",)]
 
 
