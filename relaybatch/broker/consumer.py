@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from celery.worker.consumer import Consumer
 
@@ -14,7 +15,13 @@ class ResilientConsumer(Consumer):
 
     A Redis that takes no writes accepts connections and rejects the next command: without a pause the worker would
     reconnect in a busy loop.
+
+    Of unacknowledged messages it holds as many as there are threads. Celery would go by the worker's concurrency.
     """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.initial_prefetch_count = self.pool.num_processes
 
     def on_connection_error_after_connected(self, exc: Exception) -> None:
         super().on_connection_error_after_connected(exc)
