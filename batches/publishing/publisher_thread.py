@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # Long enough that some settles share a statement, and short enough that half a window lasts.
-COALESCE_SECONDS = 0.02
+COALESCE_SECONDS = 0.008
 PAUSE_AFTER_FAILURE_SECONDS = 1.0
 
 
