@@ -190,6 +190,8 @@ def _log_end(claim: Claim, settled: Settlement | None) -> None:
         logger.info("item lost to another worker", extra=claim.log_fields)
         return
     level = logging.DEBUG if settled.state is ItemState.COMPLETED else logging.INFO
+    if not logger.isEnabledFor(level):
+        return
     code = settled.failure.code.value if settled.failure else ""
     logger.log(
         level,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-from django.db import connections
+from django.db import DEFAULT_DB_ALIAS, connections
 
 if TYPE_CHECKING:
     import psycopg
@@ -151,8 +151,7 @@ def release_connection() -> None:
 
     Safe to call at any time: within a transaction it does nothing, and the next statement acquires a connection again.
     """
-    for connection in connections.all(initialized_only=True):
-        connection.release_to_pool()  # type: ignore[attr-defined]
+    connections[DEFAULT_DB_ALIAS].release_to_pool()  # type: ignore[attr-defined]
 
 
 def _has_input(raw: Raw) -> bool:

@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models.functions import Now
 
 from batches.completion.cancel import cancel_batch
+from batches.execution.call_slots import threads_for
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
@@ -45,9 +46,9 @@ WEB_THREADS = 8
 CLIENTS = 50
 POLLS = 2
 SESSION_NAME = {"PGAPPNAME": "load"}
-# The sum in docs/operating/operations.md: a publisher beside the web's threads, three more threads of a worker, one
+# The sum in docs/operating/operations.md: a publisher beside the web's threads, four more threads of a worker, one
 # sweeper.
-MAX_SESSIONS = (WEB_THREADS + 1) + (SLOTS + 3) + 1
+MAX_SESSIONS = (WEB_THREADS + 1) + (threads_for(SLOTS) + 4) + 1
 _SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'load'"
 
 

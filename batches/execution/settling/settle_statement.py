@@ -39,13 +39,14 @@ _NOT_LAST = """(
 # Back to `available` only while the batch is not cancelled; and never due after the batch's expiry.
 _MAY_WAIT = "b.cancel_initiated_at IS NULL"
 
-# The array of ids keeps the plan to the primary key.
+# The array of ids keeps the plan to the primary key, and so does `nullif`: for `= 'running'`, a planner that has old
+# statistics takes the index of all that is in flight. `response`: a row's place among the responses.
 _SETTLE = f"""
 WITH given AS MATERIALIZED (
     SELECT *, state <> 'available' AS final FROM jsonb_to_recordset(%(settlements)s::jsonb) AS g (
         item_id uuid, lock_key bigint, claim_no int, state text, uncounted int, excused int, excused_403 int,
         wait float8, reason text, length bigint, code text, error text, status int, upstream_error text,
-        event_id uuid)
+        event_id uuid, response int)
 ), settled AS (
     UPDATE batches_batchitem i SET
         state = g.state,
@@ -58,13 +59,12 @@ WITH given AS MATERIALIZED (
         waiting_reason = g.reason, response_length = g.length, error_code = g.code, error = g.error,
         upstream_status = g.status, upstream_error = decode(g.upstream_error, 'base64')
     FROM given g, batches_batch b
-    WHERE i.id = ANY(%(items)s) AND i.id = g.item_id AND i.state = 'running' AND i.claim_no = g.claim_no
-      AND b.id = i.batch_id AND {{condition}}
-    RETURNING i.id, g.event_id
+    WHERE i.id = ANY(ARRAY(SELECT item_id FROM given)) AND i.id = g.item_id
+      AND nullif(i.state, 'running') IS NULL AND i.claim_no = g.claim_no AND b.id = i.batch_id AND {{condition}}
+    RETURNING i.id, g.event_id, g.response
 ), response AS (
     INSERT INTO batches_itemresponse (item_id, body)
-    SELECT id, body FROM settled
-    JOIN unnest(%(response_items)s::uuid[], %(responses)s::bytea[]) AS r (item_id, body) ON item_id = id
+    SELECT id, (%(responses)s::bytea[])[response] FROM settled WHERE response IS NOT NULL
 ), {event_ctes(fence="settled")}
 SELECT id FROM settled
 """
@@ -89,19 +89,15 @@ class _Row(msgspec.Struct):
     status: int | None
     upstream_error: bytes | None
     event_id: uuid.UUID | None
+    response: int | None
 
 
 def settle_parameters(attempts: Attempts) -> dict[str, Any]:
-    responses = [
-        (claim.item_id, settlement.response)
-        for claim, settlement in attempts
-        if settlement.response is not None
-    ]
+    responses: list[bytes] = []
+    rows = [_row(claim, settlement, responses) for claim, settlement in attempts]
     return {
-        "items": [claim.item_id for claim, _ in attempts],
-        "settlements": msgspec.json.encode([_row(*attempt) for attempt in attempts]).decode(),
-        "response_items": [item_id for item_id, _ in responses],
-        "responses": [response for _, response in responses],
+        "settlements": msgspec.json.encode(rows).decode(),
+        "responses": responses,
         **parameters([settlement.event for _, settlement in attempts if settlement.event]),
     }
 
@@ -110,8 +106,11 @@ def lock_keys(attempts: Attempts) -> list[int]:
     return sorted({lock_key(claim.batch_id) for claim, _ in attempts})
 
 
-def _row(claim: Claim, settlement: Settlement) -> _Row:
+def _row(claim: Claim, settlement: Settlement, responses: list[bytes]) -> _Row:
+    """The row, whose response is appended to `responses`."""
     failure = settlement.failure
+    if settlement.response is not None:
+        responses.append(settlement.response)
     return _Row(
         item_id=claim.item_id,
         lock_key=lock_key(claim.batch_id),
@@ -128,4 +127,5 @@ def _row(claim: Claim, settlement: Settlement) -> _Row:
         status=failure.upstream_status if failure else None,
         upstream_error=(failure.upstream_error or None) if failure else None,
         event_id=settlement.event.id if settlement.event else None,
+        response=None if settlement.response is None else len(responses),
     )

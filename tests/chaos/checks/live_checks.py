@@ -12,6 +12,9 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 from psycopg.rows import class_row
 
+from batches.execution.call_slots import threads_for
+from tests.chaos.deployment.deployment import SLOTS
+
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
@@ -26,6 +29,7 @@ ONE_INSTANT = "counts and items of one answer are of one instant"
 ONCE_FINAL = "a final state never changes"
 TO_THE_END = "live checks and clients run to the end"
 ONE_BATCH = "one Idempotency-Key, one batch"
+FEW_AHEAD = "a worker holds no more items than it has threads"
 SQL_INTERVAL_SECONDS = 0.5
 HTTP_INTERVAL_SECONDS = 0.05
 
@@ -40,6 +44,9 @@ _FINAL_ITEMS = """
 SELECT id, batch_id, idx, custom_id, state, attempt, excused, claim_no, error_code, response_length,
     extract(epoch FROM finished_at)::text AS finished_at
 FROM batches_batchitem WHERE finished_at IS NOT NULL
+"""
+_HELD = """
+SELECT worker_id, count(*) FROM batches_batchitem WHERE state = 'running' GROUP BY worker_id
 """
 _SESSIONS = """
 SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND application_name <> 'chaos'
@@ -128,6 +135,7 @@ class LiveChecks:
                 database = database or self._deployment.database(seconds=2)
                 self._check_counts(database)
                 self._check_final_items(database)
+                self._check_held_items(database)
             except psycopg.OperationalError:
                 last_failures += over
                 if last_failures > 1:  # no more faults: on a new connection, the last check has to succeed
@@ -166,6 +174,11 @@ class LiveChecks:
             if seen is item:
                 self._final_of[item.batch_id] = self._final_of.get(item.batch_id, 0) + 1
             self._findings.record(ONCE_FINAL, *([f"{seen} became {item}"] if seen != item else []))
+
+    def _check_held_items(self, database: psycopg.Connection[Any]) -> None:
+        for worker_id, count in database.execute(_HELD).fetchall():
+            is_wrong = count > threads_for(SLOTS)
+            self._findings.record(FEW_AHEAD, *([f"worker {worker_id}: {count} items"] if is_wrong else []))
 
     def _run_http_checks(self) -> None:
         while not self._stop.wait(HTTP_INTERVAL_SECONDS):

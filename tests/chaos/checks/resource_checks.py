@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from batches.execution.call_slots import threads_for
 from tests.chaos.deployment.deployment import PROCESSES_PER_KIND, SLOTS
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ MIB = 1 << 20
 MAX_GROWTH_BYTES = 60 * MIB
 MAX_MEMORY_BYTES = 250 * MIB
 WEB_THREADS = 8
-MAX_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * SLOTS + 12, "sweeper": 8}
+MAX_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * threads_for(SLOTS) + 12, "sweeper": 8}
 """Obstore's runtime keeps a thread for ten seconds for each of our threads that reads or writes a file."""
 MAX_DESCRIPTORS = {"web": 90, "worker": 120, "sweeper": 40}
 # Four sessions for the readiness checks of a web process; all of it twice, while old and new processes overlap.
-MAX_SESSIONS = 2 * PROCESSES_PER_KIND * ((WEB_THREADS + 1 + 4) + (SLOTS + 3) + 1)
+MAX_SESSIONS = 2 * PROCESSES_PER_KIND * ((WEB_THREADS + 1 + 4) + (threads_for(SLOTS) + 4) + 1)
 
 
 @dataclass(frozen=True, slots=True)
