@@ -263,3 +263,26 @@ def test_overdue_items_expire_and_the_batch_ends(deployment: Deployment, catalog
     deployment.sweeper()
     wait_for_end(batch)
     assert batch.final_counts == {"expired": 1}
+
+
+def test_with_long_calls_a_worker_claims_nothing_ahead_and_holds_a_message_for_each_thread(
+    deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    """So that no item is bound to a worker without a slot for it, and no slot waits for a message."""
+    deployment.worker(RELAY_SHUTDOWN_GRACE_S="1")
+    wait_for_end(submit(catalog, *[chat_body()] * 30))
+    gate = threading.Event()
+    upstream.handler = lambda _: answers.held(gate)
+    batch = submit(catalog, *[chat_body()] * 40)
+    upstream.wait_for(lambda up: up.in_flight == SLOTS)
+    client = redis.Redis.from_url(settings.REDIS_URL)
+    wait_until(
+        lambda: client.llen("items") == 2 * SLOTS - threads_for(SLOTS), lambda: f"{client.llen('items')}"
+    )
+    wait_until(lambda: states(batch).get("running") == SLOTS, lambda: f"{states(batch)}")
+    assert upstream.max_in_flight == SLOTS
+    gate.set()
+    wait_for_end(batch)
+    assert batch.final_counts == {"completed": 40}
+    assert max(sends_per_item(upstream).values()) == 1
+    client.close()

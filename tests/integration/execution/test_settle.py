@@ -6,13 +6,14 @@ import functools
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.completion.expire import expire_batch
 from batches.execution.attempt_event import worker_lost_settlement
-from batches.execution.claim import Claim, claim_item
+from batches.execution.claim import Claim, claim_item, claim_unlocked
 from batches.execution.retry_policy import Settlement, settle_failure
 from batches.execution.settling.settle import settle
 from batches.models import Batch, BatchItem, ItemState
@@ -24,6 +25,7 @@ from routing.calls.waiting_reason import WaitingReason
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.run.races import run_concurrently
+from tests.support.servers.deployment import deployment_environment
 from usage.events import draft_event
 from usage.models import UsageEvent, UsageTotal
 from usage.reconcile import compare
@@ -62,6 +64,16 @@ def completed(claim: Claim) -> Settlement:
 
 def states(batch: Batch) -> dict[str, int]:
     return BatchItem.objects.counts_by_batch([batch.id])[batch.id]
+
+
+def test_a_group_of_claims_waits_for_no_row_that_somebody_has_locked(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog, chat_body(), chat_body())
+    locked, free = BatchItem.objects.of(batch).values_list("id", flat=True)
+    with psycopg.connect(deployment_environment()["DATABASE_URL"]) as other:
+        other.execute("SELECT FROM batches_batchitem WHERE id = %s FOR UPDATE", [locked])
+        assert set(claim_unlocked([locked, free, uuid7()], worker_id=uuid7())) == {free}
+    assert claim_item(locked, worker_id=uuid7())
+    assert not claim_unlocked([locked, free], worker_id=uuid7())
 
 
 def test_of_eight_claims_of_one_item_one_wins(catalog: SimpleNamespace) -> None:
