@@ -122,3 +122,23 @@ def test_state_letters_read_an_index_alone(batch: Batch) -> None:
     letters = "SELECT string_agg(substr(state, 2, 1), '' ORDER BY idx) FROM batches_batchitem WHERE batch_id = %(id)s"
     text = plan(letters, {"id": batch.id})
     assert "Index Only Scan using item_once" in text, text
+
+
+def test_with_statistics_of_an_empty_table_publishing_does_not_walk_over_all_that_is_due() -> None:
+    """As in the first minutes of a deployment: PostgreSQL expects no row where thousands are."""
+    with connection.cursor() as cursor:
+        cursor.execute("VACUUM ANALYZE batches_batchitem")
+    batch = submit(make_catalog("http://127.0.0.1:9"), *[chat_body()] * 3_000)
+    text = analyzed(
+        owner_window._MARK_PUBLISHED, {"owner": batch.owner_id, "window": 40, "minimum": 16, "lost": 30}
+    )
+    assert "Update on batches_batchitem" in text, text
+    assert not re.search(r"Rows Removed by (Index Recheck|Filter): \d{3}", text), text
+
+
+def analyzed(statement: str, parameters: dict[str, object]) -> str:
+    """The plan as it was run; what it changed is rolled back."""
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (ANALYZE, COSTS OFF) {statement}", parameters)  # type: ignore[arg-type]
+        transaction.set_rollback(True)
+        return "\n".join(row[0] for row in cursor.fetchall())
