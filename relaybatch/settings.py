@@ -153,7 +153,7 @@ env.folders("SSL_CERT_DIR")  # checked only: OpenSSL reads it itself, and would 
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = url_settings.payload_url("RELAY_BATCH_PAYLOAD_URL")
 RELAY_BATCH_INLINE_RESPONSE_BYTES = env.integer(
-    "RELAY_BATCH_INLINE_RESPONSE_BYTES", 65_536, minimum=0, maximum=1_048_576
+    "RELAY_BATCH_INLINE_RESPONSE_BYTES", 16_384, minimum=0, maximum=1_048_576
 )
 RELAY_BATCH_RETENTION_DAYS = env.optional_integer("RELAY_BATCH_RETENTION_DAYS", minimum=1, maximum=36_500)
 
