@@ -11,6 +11,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("batches", "relaybatch", "routing", "usage")
 MAX_FILES = 15
+NUMBERED = ("migrations", "adr")
+"""Folders of records in the order in which they were made: they grow, and nobody looks for a place in them."""
 MAX_LINES = 300
 MAX_TEST_LINES = 400
 
@@ -29,7 +31,7 @@ PYTHON_FILES = [path for path in FILES if path.suffix == ".py" and "migrations" 
 
 
 def test_no_folder_has_more_files_than_can_be_taken_in() -> None:
-    counts = Counter(str(path.parent) for path in FILES)
+    counts = Counter(str(path.parent) for path in FILES if path.parent.name not in NUMBERED)
     assert {folder: count for folder, count in counts.items() if count > MAX_FILES} == {}
 
 
