@@ -33,6 +33,8 @@ app.conf.update(
     broker_transport_options={
         "ack_emulation": False,
         "socket_connect_timeout": 5,
+        # Longer than Redis takes to say that no message came. Else a frozen server would hold up the reconnect.
+        "socket_timeout": 5,
         "socket_keepalive": True,
         "health_check_interval": 10,
     },

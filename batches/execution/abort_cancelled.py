@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from batches.models import Batch
+from batches.states import ItemState
+from relaybatch.db.pipeline import execute_prepared
 from routing.calls.failures import FailureCode
 from routing.ttl_cache import TtlCache
 
@@ -22,15 +23,21 @@ WHERE i.id = ANY(%s) AND i.state = 'running' AND i.worker_id = %s AND b.cancel_i
 
 
 # Short beside the two seconds in which a cancel reaches running items, and one query serves all items of a batch.
-_cancelled: TtlCache[uuid.UUID, bool] = TtlCache(seconds=0.05)
+_over: TtlCache[uuid.UUID, ItemState | None] = TtlCache(seconds=0.05)
+_OVER = """
+SELECT CASE WHEN cancel_initiated_at IS NOT NULL THEN %s WHEN expires_at <= clock_timestamp() THEN %s END
+FROM batches_batch WHERE id = %s
+"""
 
 
-def is_batch_cancelled(batch_id: uuid.UUID) -> bool:
-    """Whether the batch was cancelled, as of 50 ms ago at most."""
-    return _cancelled.get(
-        batch_id,
-        lambda: Batch.objects.filter(id=batch_id, cancel_initiated_at__isnull=False).exists(),
-    )
+def batch_over(batch_id: uuid.UUID) -> ItemState | None:
+    """What becomes of the batch's items that were not sent, as of 50 ms ago at most: cancelled, expired, or None."""
+    return _over.get(batch_id, lambda: _load_over(batch_id))
+
+
+def _load_over(batch_id: uuid.UUID) -> ItemState | None:
+    rows = execute_prepared(_OVER, [ItemState.CANCELLED.value, ItemState.EXPIRED.value, batch_id])
+    return ItemState(rows[0][0]) if rows and rows[0][0] else None
 
 
 def abort_cancelled_items(in_flight: InFlightItems) -> None:

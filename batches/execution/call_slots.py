@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import TracebackType
 
-# Longer than a claim takes, and short enough that most claimed items have their slot well within MAX_WAIT_SECONDS.
+# Longer than a claim takes, and so short that nearly all claimed items have their slot within MAX_WAIT_SECONDS.
 CLAIM_AHEAD_SECONDS = 0.03
 MAX_WAIT_SECONDS = 0.1
-# The weight of the newest call in the mean duration of calls.
+# The weight of the newest call in the mean duration of calls, and in the mean deviation from it.
 NEWEST_WEIGHT = 0.2
 
 
@@ -41,7 +41,8 @@ class CallSlots:
 
     def __init__(self, slots: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        # Reentrant: `stop` is called by a signal handler, and Celery's solo pool runs items in the main thread.
+        self._lock = threading.RLock()
         # One thread at a time decides whether it may claim; the next ones wait for the gate.
         self._gate = threading.Lock()
         self._changed = threading.Condition(self._lock)
@@ -50,6 +51,7 @@ class CallSlots:
         self._waiters: deque[_Waiter] = deque()
         self._started: dict[CallSlot, float] = {}
         self._mean_seconds: float | None = None
+        self._deviation_seconds = 0.0
         self.is_stopping = False
 
     def stop(self) -> None:
@@ -127,6 +129,7 @@ class CallSlots:
         seconds = self._clock() - self._started.pop(slot)
         mean = seconds if self._mean_seconds is None else self._mean_seconds
         self._mean_seconds = mean + NEWEST_WEIGHT * (seconds - mean)
+        self._deviation_seconds += NEWEST_WEIGHT * (abs(seconds - mean) - self._deviation_seconds)
 
     def seconds_until_near(self) -> float | None:
         """Until a further item may be claimed: 0.0 = now; None = not before a call ends."""
@@ -141,9 +144,10 @@ class CallSlots:
     def _expected_ends(self) -> list[float]:
         """In how many seconds calls will probably end, the next ones first.
 
-        A call that takes longer than most may take any time: it is not counted on.
+        A call that takes longer than most may take any time: it is not counted on. Nor is any while durations vary by
+        more than a claim could wait.
         """
-        if self._mean_seconds is None:
+        if self._mean_seconds is None or self._deviation_seconds > CLAIM_AHEAD_SECONDS:
             return []
         began = self._clock() - self._mean_seconds
         return sorted(
@@ -152,17 +156,18 @@ class CallSlots:
 
 
 class CallSlot:
-    """One item's way to a slot. As a context manager it holds the slot; False where there is none to be had.
-
-    `waited_seconds`: since the item could be claimed, when the slot is held.
-    """
+    """One item's way to a slot. As a context manager it holds the slot; False where there is none to be had."""
 
     def __init__(self, slots: CallSlots) -> None:
         self._slots = slots
         self._near_at = time.monotonic()
         self._is_held = False
         self.has_left = False
-        self.waited_seconds = 0.0
+
+    @property
+    def claim_age_seconds(self) -> float:
+        """How old the claim is at most."""
+        return time.monotonic() - self._near_at
 
     @property
     def is_stopping(self) -> bool:
@@ -170,7 +175,6 @@ class CallSlot:
 
     def __enter__(self) -> bool:
         self._is_held = self.has_left = self._slots.acquire(self)
-        self.waited_seconds = time.monotonic() - self._near_at
         return self._is_held
 
     def __exit__(

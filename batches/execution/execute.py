@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from django.conf import settings
 
-from batches.execution.abort_cancelled import is_batch_cancelled
+from batches.execution.abort_cancelled import batch_over
 from batches.execution.attempt_event import attempt_info, event_without_send
 from batches.execution.claim import claim_held_by, claim_item
 from batches.execution.item_payload import STORE_RESULT_FAILED, load_request, store_response
@@ -44,9 +44,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# Of a claim that waited longer for its slot, the batch may have been cancelled since.
+# Since a claim that is older, the batch may have been cancelled, or may have expired.
 MAX_CLAIM_AGE_SECONDS = 0.025
-CANCELLED_BEFORE_SEND = Settlement(ItemState.CANCELLED, failure=CANCELLED_UNSENT, is_counted=False)
+UNSENT = {
+    ItemState.CANCELLED: Settlement(ItemState.CANCELLED, failure=CANCELLED_UNSENT, is_counted=False),
+    ItemState.EXPIRED: Settlement(ItemState.EXPIRED, failure=EXPIRED_UNSENT, is_counted=False),
+}
 
 
 def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | None:
@@ -56,8 +59,13 @@ def execute_item(item_id: uuid.UUID, *, in_flight: InFlightItems) -> Claim | Non
     Returns None where no other item can take its place: it was not claimed; or it was given back because the policy's
     calls are at their concurrency limit, and the end of one of those publishes the next item.
     """
-    with in_flight.reserve(item_id) as is_reserved, in_flight.call_slots.near() as slot:
-        if not (is_reserved and slot):
+    with in_flight.reserve(item_id) as is_reserved:
+        return _execute_reserved(item_id, in_flight) if is_reserved else None
+
+
+def _execute_reserved(item_id: uuid.UUID, in_flight: InFlightItems) -> Claim | None:
+    with in_flight.call_slots.near() as slot:
+        if slot is None:
             return None
         claim = retry_during_outage(_claim, item_id, in_flight)
         if claim is None:
@@ -97,9 +105,9 @@ def _attempt_safely(claim: Claim, slot: CallSlot, in_flight: InFlightItems) -> S
 def _attempt(claim: Claim, slot: CallSlot, abort_handle: AbortHandle) -> Metered | Settlement:
     """Return the call's outcome, or the settlement of an attempt that ends before the call."""
     if claim.is_cancelled:
-        return CANCELLED_BEFORE_SEND
+        return UNSENT[ItemState.CANCELLED]
     if claim.is_overdue:
-        return Settlement(ItemState.EXPIRED, failure=EXPIRED_UNSENT, is_counted=False)
+        return UNSENT[ItemState.EXPIRED]
     started = time.monotonic()
     try:
         body = retry_during_outage(load_request, claim)
@@ -116,8 +124,8 @@ def _check_and_send(
 ) -> Metered | Settlement:
     """Raises DATABASE_UNAVAILABLE only while nothing has been sent, so that it can be repeated."""
     started = time.monotonic()
-    if slot.waited_seconds > MAX_CLAIM_AGE_SECONDS and is_batch_cancelled(claim.batch_id):
-        return CANCELLED_BEFORE_SEND
+    if slot.claim_age_seconds > MAX_CLAIM_AGE_SECONDS and (over := batch_over(claim.batch_id)):
+        return UNSENT[over]
     try:
         caller_snapshot = recheck(claim.caller)
     except CallFailed as error:

@@ -31,7 +31,7 @@ class InFlightItems:
     """`worker_id`: the worker row under which they are claimed. `is_stopping`: the process claims nothing new.
 
     `slots`: how many of them may be in an upstream call. `claim(item_id)`: claims it, together with those that other
-    threads claim at the same moment; None where that failed, or its row was locked.
+    threads claim at the same moment; None where it can't be claimed, or its row is locked.
     """
 
     def __init__(self, worker_id: uuid.UUID, *, slots: int) -> None:

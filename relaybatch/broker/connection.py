@@ -15,13 +15,20 @@ from relaybatch.broker.redis_errors import REDIS_UNAVAILABLE
 
 
 class DiscardingQoS(virtual.QoS):
-    """Return unacknowledged messages to the queue when a worker stops, and discard those that Redis does not take.
+    """Return unacknowledged messages to the queue, and discard them when Redis does not take the first of them.
 
-    kombu would write the latter to a file in /tmp. Messages are hints: the sweeper publishes their items again.
+    kombu would try each of them, with a time-out for each, and write them to a file in /tmp. Messages are hints: the
+    sweeper publishes their items again.
     """
 
     def restore_unacked(self) -> list[Any]:  # type: ignore[override]
-        super().restore_unacked()
+        self._flush()  # type: ignore[attr-defined]
+        delivered: dict[str, Any] = self._delivered or {}
+        try:
+            while delivered:
+                self.channel._restore(delivered.popitem()[1])
+        except (*REDIS_UNAVAILABLE, OperationalError):
+            delivered.clear()
         return []
 
 

@@ -10,6 +10,8 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+import psycopg
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -21,6 +23,10 @@ def _locked() -> threading.Lock:
     lock = threading.Lock()
     lock.acquire()
     return lock
+
+
+def _unwritten() -> Exception:
+    return psycopg.InterfaceError("the thread that wrote for the group was ended")
 
 
 @dataclass(slots=True, eq=False)
@@ -38,7 +44,8 @@ class GroupCommit(Generic[T, R]):
     """`write` takes the values of a group, at most `max_size`, and returns a result for each, in order.
 
     An exception that it raises is raised in every thread of the group: what it means for one value alone, each thread
-    has to find out by itself.
+    has to find out by itself. When the thread that writes is ended, the others get psycopg's InterfaceError, as for a
+    connection that broke.
     """
 
     def __init__(self, write: Callable[[Sequence[T]], Sequence[R]], *, max_size: int = 64) -> None:
@@ -67,9 +74,11 @@ class GroupCommit(Generic[T, R]):
         try:
             for write, result in zip(group, self._write([write.value for write in group]), strict=True):
                 write.results.append(result)
-        except Exception as error:  # noqa: BLE001 -- raised in every thread of the group
+        except BaseException as error:
             for write in group:
-                write.error = error
+                write.error = error if isinstance(error, Exception) else _unwritten()
+            if not isinstance(error, Exception):
+                raise
         finally:
             self._hand_over()
             for write in group:

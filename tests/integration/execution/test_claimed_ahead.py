@@ -124,7 +124,7 @@ def test_an_item_that_waits_for_its_slot_is_running_and_sent_when_it_has_one(
 def test_an_item_whose_batch_is_cancelled_while_it_waits_is_not_sent(
     one_slot: OneSlot, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:
-    abort_cancelled._cancelled.clear()
+    abort_cancelled._over.clear()
     batch = submit(catalog)
     waiting = one_slot.claim_ahead(batch)
     cancel_batch(batch)
