@@ -113,8 +113,8 @@ class BatchItem(models.Model):
 
     `attempt` counts attempts; an attempt that is given back is taken off again. `excused`: those that ended with 401 or
     403, taken to be about our host key and left out of `max_attempts`; `excused_403`: those with 403. The request is
-    `request_length` bytes at `request_offset` of the batch's packed requests; the response is an object of its own,
-    named by the claim.
+    `request_length` bytes at `request_offset` of the batch's packed requests; the response is an `ItemResponse`, or an
+    object of its own, named by the claim.
     The foreign keys have no database constraint: their triggers cost a third of storing 50,000 items, and rows
     are written and removed in one place each.
     """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from django.db import connection
 
 from batches.sweeper.cleanup import Cleanup
-from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
+from batches.sweeper.orphaned_payloads import remove_orphaned_payloads, remove_orphaned_responses
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.stop_signal import EXIT_MARGIN_SECONDS
@@ -61,4 +61,5 @@ class CleanupThread:
         self._cleanup.run()
         if self._runs % RUNS_PER_ORPHAN_SEARCH == 0:
             run_isolated("remove_orphaned_payloads", remove_orphaned_payloads)
+            run_isolated("remove_orphaned_responses", remove_orphaned_responses)
         self._runs += 1

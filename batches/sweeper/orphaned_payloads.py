@@ -1,4 +1,4 @@
-"""Removing the payloads of submissions that were never committed."""
+"""Removing the payloads of submissions that were never committed, and responses whose items are gone."""
 
 from __future__ import annotations
 
@@ -22,6 +22,12 @@ logger = logging.getLogger(__name__)
 
 # A submission stores its requests before its rows: a folder without a batch is an orphan only when it is old.
 MIN_ORPHANED_AGE_SECONDS = 3600
+RESPONSES_PER_STEP = 5000
+
+_DELETE_ORPHANED_RESPONSES = """
+DELETE FROM batches_itemresponse WHERE item_id IN (
+    SELECT item_id FROM batches_itemresponse LEFT JOIN batches_batchitem ON id = item_id WHERE id IS NULL LIMIT %s)
+"""
 
 
 def remove_orphaned_payloads() -> None:
@@ -40,6 +46,15 @@ def remove_orphaned_payloads() -> None:
     if since:
         for batch_id in _orphans(folders, since=since):
             run_isolated("discard_orphan", partial(_discard_orphan, store, batch_id), batch_id=batch_id)
+
+
+def remove_orphaned_responses() -> None:
+    """Remove rows of responses that have no item, a bounded number at a time.
+
+    A sweeper of the release before deletes the items of a batch alone, while both run during a deploy.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute(_DELETE_ORPHANED_RESPONSES, [RESPONSES_PER_STEP])
 
 
 def _orphans(folders: list[str], *, since: datetime) -> set[uuid.UUID]:

@@ -62,7 +62,7 @@ def test_workers_wait_while_redis_answers_with(
 def test_a_worker_that_is_stopped_meanwhile_leaves_no_file_of_its_messages(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
-    """It holds as many messages as it has slots, and cannot return them to the queue."""
+    """It holds as many messages as it has threads, and cannot return them to the queue."""
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     upstream.handler = lambda _: answers.hang()

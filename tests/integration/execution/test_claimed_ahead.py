@@ -137,6 +137,18 @@ def test_an_item_whose_batch_is_cancelled_while_it_waits_is_not_sent(
     assert batch.final_counts == {"cancelled": 1}
 
 
+def test_an_item_whose_batch_expires_while_it_waits_is_not_sent(
+    one_slot: OneSlot, catalog: SimpleNamespace, upstream: Upstream
+) -> None:
+    batch = submit(catalog, lifetime_seconds=60)
+    waiting = one_slot.claim_ahead(batch)
+    type(batch).objects.filter(id=batch.id).update(expires_at=timezone.now())
+    one_slot.end()
+    waiting.result(LONG_SECONDS)
+    assert row(batch) == ("expired", 0, "")
+    assert len(upstream.requests) == 2
+
+
 def test_an_item_whose_credential_is_revoked_while_it_waits_is_not_sent(
     one_slot: OneSlot, catalog: SimpleNamespace, upstream: Upstream
 ) -> None:

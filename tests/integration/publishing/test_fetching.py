@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
@@ -53,3 +53,27 @@ def test_messages_that_wait_are_fetched_with_one_command_as_far_as_there_is_room
         assert commands() - before == 2
         with redis.Redis.from_url(settings.REDIS_URL) as client:
             assert client.llen(QUEUE.name) == 4
+
+
+def test_of_messages_that_redis_does_not_take_back_only_the_first_is_tried(
+    connection: ResilientConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them would wait for a time-out, in the thread that has to reconnect."""
+    tried: list[object] = []
+
+    def restore(message: object, **_: object) -> None:
+        tried.append(message)
+        raise redis.exceptions.TimeoutError
+
+    with connection.Producer() as producer:
+        for number in range(5):
+            producer.publish(number, routing_key=QUEUE.name, exchange="", serializer="json")
+    consumer = connection.Consumer([QUEUE], callbacks=[lambda *_: None], accept=["json"])
+    consumer.qos(prefetch_count=5)
+    with consumer:
+        connection.drain_events(timeout=5)
+        channel: Any = consumer.channel
+        monkeypatch.setattr(channel, "_restore", restore)
+        assert channel.qos.restore_unacked() == []
+        assert len(tried) == 1
+        assert not channel.qos._delivered

@@ -34,7 +34,7 @@ from batches.payloads import PayloadWriteError, open_store
 from batches.payloads.database import CHUNK_BYTES
 from batches.sweeper import cleanup
 from batches.sweeper.cleanup import BATCHES_PER_STEP, Cleanup
-from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
+from batches.sweeper.orphaned_payloads import remove_orphaned_payloads, remove_orphaned_responses
 from relaybatch.http.errors import Conflict
 from relaybatch.ids import uuid7
 from tests.support.rows.catalog import make_catalog
@@ -307,3 +307,13 @@ def test_a_batch_left_open_without_open_items_is_ended(catalog: SimpleNamespace)
     Cleanup().run()
     batch.refresh_from_db()
     assert batch.final_counts == {"cancelled": 1}
+
+
+def test_responses_without_an_item_are_removed_and_others_stay(catalog: SimpleNamespace) -> None:
+    batch = submit(catalog, chat_body(), chat_body())
+    for idx in (0, 1):
+        complete_inline(batch, idx, b"{}")
+    kept, orphan = BatchItem.objects.of(batch)
+    BatchItem.objects.filter(id=orphan.id).delete()
+    remove_orphaned_responses()
+    assert list(ItemResponse.objects.values_list("item_id", flat=True)) == [kept.id]

@@ -69,6 +69,22 @@ def test_an_error_reaches_every_thread_of_the_group_and_the_next_group_is_writte
     assert writer.commit(5) == 50
 
 
+def test_a_thread_that_is_ended_while_it_writes_leaves_the_others_a_broken_connection() -> None:
+    """Which they retry: what they hold is not lost with it."""
+    writer = Writer()
+    writer.error = SystemExit()  # type: ignore[assignment]
+    with ThreadPoolExecutor(4) as threads:
+        first = threads.submit(writer.commit, 0)
+        wait_until(lambda: len(writer.groups) == 1, lambda: f"{writer.groups}")
+        others = [threads.submit(writer.commit, value) for value in (1, 2)]
+        wait_until(lambda: len(writer.commit._waiting) == 2, lambda: f"{writer.groups}")
+        writer.may_write.set()
+        errors = [call.exception(TIMEOUT_SECONDS) for call in (first, *others)]
+    assert sorted(type(error).__name__ for error in errors) == ["InterfaceError", "SystemExit", "SystemExit"]
+    writer.error = None
+    assert writer.commit(5) == 50
+
+
 def test_too_few_results_are_an_error_of_the_whole_group() -> None:
     short: GroupCommit[int, int] = GroupCommit(lambda _values: [])
     with pytest.raises(ValueError, match="shorter"):
