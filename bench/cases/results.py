@@ -15,7 +15,7 @@ from django.conf import settings
 from batches.completion.batch_end import end_complete_batch
 from bench.figures import Figure, at_least, at_most, require, spread
 from bench.finished_items import answer_of, finish_items
-from bench.measurements import Memory
+from bench.measurements import Memory, cpu_seconds
 from bench.workload import clear_tables, submission
 
 if TYPE_CHECKING:
@@ -48,12 +48,16 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
         _first_page(web, batch_id)
         memory = Memory(web.worker_pid)
         memory.begin()
+        pids = {"web": web.pid, "PostgreSQL": deployment.servers.postgres.pid}
+        before = {name: cpu_seconds(pid) for name, pid in pids.items()}
         streamed = [_stream(web, batch_id) for _ in range(ROUNDS)]
+        used = {name: (cpu_seconds(pid) - before[name]) / ROUNDS for name, pid in pids.items()}
         growth = memory.growth_bytes()
     bare = _bare_megabytes_a_second(answer)
     clear_tables()
     first_bytes = [one.first_byte_seconds * 1000 for one in streamed]
     rates = [one.megabytes_a_second for one in streamed]
+    parts = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in used.items())
     return [
         Figure(
             name=f"results of {ITEMS:,} items: first byte",
@@ -68,7 +72,8 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
             unit="MB/s",
             reference=statistics.median(bare),
             goals=(at_least(40),),
-            note=f"{spread(rates, 'MB/s')}; reference: COPY of the same answers out of a bare table",
+            note=f"{spread(rates, 'MB/s')}; CPU {parts}; "
+            "reference: COPY of the same answers out of a bare table",
         ),
         Figure(
             name="  memory of the web process meanwhile",
