@@ -71,8 +71,15 @@ def _create_rows(template: Batch) -> list[uuid.UUID]:
         template.pk, template.total_items = batch_id, ITEMS_A_BATCH
         template.save(force_insert=True)
         with connection.cursor() as cursor:
-            rows = {"batch": batch_id, "owner": template.owner_id, "count": ITEMS_A_BATCH}
-            cursor.execute(_ITEMS, rows | {"first": number * ITEMS_A_BATCH})
+            cursor.execute(
+                _ITEMS,
+                {
+                    "batch": batch_id,
+                    "owner": template.owner_id,
+                    "first": number * ITEMS_A_BATCH,
+                    "count": ITEMS_A_BATCH,
+                },
+            )
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS)
         require(cursor.rowcount >= BATCHES * ITEMS_A_BATCH, f"only {cursor.rowcount} events")
