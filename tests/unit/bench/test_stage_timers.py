@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bench.stage_timing.stages import STAGES
+from bench.stage_timing.stages import NOTES, PUBLISHER_STAGES, STAGES, UPSTREAM_CALL
 from bench.stage_timing.thread_times import cpu_seconds_by_kind
 from bench.stage_timing.timers import StageTimers
 
@@ -100,3 +100,7 @@ def test_each_stage_names_a_function_of_the_product(path: str) -> None:
     for name in qualified.split("."):
         found = getattr(found, name)
     assert callable(found)
+
+
+def test_what_is_said_of_stages_is_said_of_existing_ones() -> None:
+    assert {*NOTES, *PUBLISHER_STAGES, UPSTREAM_CALL} <= set(STAGES)
