@@ -78,7 +78,9 @@ def require_sent_once(upstream: UpstreamProcess, *, slots: int | None = None) ->
 def clear_tables() -> None:
     """Delete rows and messages of an earlier benchmark."""
     with connection.cursor() as cursor:
-        cursor.execute("TRUNCATE batches_batch, batches_batchitem, usage_usageevent CASCADE")
+        cursor.execute(
+            "TRUNCATE batches_batch, batches_batchitem, batches_itemresponse, usage_usageevent CASCADE"
+        )
     client = redis.Redis.from_url(settings.REDIS_URL)
     client.flushdb()
     client.close()

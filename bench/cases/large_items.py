@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bench.deployment import BenchDeployment
     from bench.web import Web
 
-ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 20
+ITEMS, ITEM_BYTES, ROUNDS = 1000, 102_400, 12
 
 
 def figures(deployment: BenchDeployment) -> list[Figure]:

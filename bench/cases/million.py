@@ -25,20 +25,24 @@ if TYPE_CHECKING:
 BATCHES, ITEMS_A_BATCH = 20, 50_000
 CALLS, CLAIMS = 5, 200
 
+# Ascending ids, as the product's are.
 _ITEMS = """
 INSERT INTO batches_batchitem (id, batch_id, owner_id, idx, request_offset, request_length)
-SELECT gen_random_uuid(), %s, %s, number, 0, 2 FROM generate_series(0, %s - 1) number
+SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(%(first)s + number), 12, '0'))::uuid, %(batch)s, %(owner)s, number,
+    0, 2
+FROM generate_series(0, %(count)s - 1) number
 """
-# Spread over a month, so that a day has a thirtieth of them.
-_EVENTS = """
+# Spread over a month, the newest last, so that a day has a thirtieth of them.
+_EVENTS = f"""
 INSERT INTO usage_usageevent (id, at, source, owner, batch_id, public_batch_id, item_idx, attempt, late, status,
     error_kind, duration_ms, upstream_ms, keys_tried, requested_model, model, provider, host, host_key, adapter,
     policy, project, team, principal_kind, principal_id, credential_kind, credential_id,
     input, output, currency, cost_nanos, cost_breakdown, pricing)
-SELECT gen_random_uuid(), now() - number * interval '2.6 seconds', 'batch', 'owner',
+SELECT ('01900000-0000-7000-8000-' || lpad(to_hex(number), 12, '0'))::uuid,
+    now() - ({BATCHES * ITEMS_A_BATCH + 1} - number) * interval '2.6 seconds', 'batch', 'owner',
     i.batch_id, i.batch_id::text, i.idx, 1, false, 200,
     '', number % 900, number % 800, 1, 'm', 'm' || number % 7, 'p', 'h', 'k', 'openai',
-    'policy', 'project', 'team', 'serviceaccount', 'a', 'key', 'c', 60, 50, 'USD', 540000, '{}', 'x@1'
+    'policy', 'project', 'team', 'serviceaccount', 'a', 'key', 'c', 60, 50, 'USD', 540000, '{{}}', 'x@1'
 FROM (SELECT batch_id, idx, row_number() OVER () AS number FROM batches_batchitem) i
 """
 
@@ -63,11 +67,19 @@ def figures(deployment: BenchDeployment) -> list[Figure]:
 
 def _create_rows(template: Batch) -> list[uuid.UUID]:
     ids = [uuid7() for _ in range(BATCHES)]
-    for batch_id in ids:
+    for number, batch_id in enumerate(ids):
         template.pk, template.total_items = batch_id, ITEMS_A_BATCH
         template.save(force_insert=True)
         with connection.cursor() as cursor:
-            cursor.execute(_ITEMS, [batch_id, template.owner_id, ITEMS_A_BATCH])
+            cursor.execute(
+                _ITEMS,
+                {
+                    "batch": batch_id,
+                    "owner": template.owner_id,
+                    "first": number * ITEMS_A_BATCH,
+                    "count": ITEMS_A_BATCH,
+                },
+            )
     with connection.cursor() as cursor:
         cursor.execute(_EVENTS)
         require(cursor.rowcount >= BATCHES * ITEMS_A_BATCH, f"only {cursor.rowcount} events")

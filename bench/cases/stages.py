@@ -1,6 +1,6 @@
-"""Wall and processor time of an item by stage of a worker of eight slots. For engineers: not part of `make bench`.
+"""Wall and processor time of an item by stage of a worker. For engineers: not part of `make bench`.
 
-The timers cost about 0.05 ms an item.
+The timers cost about 0.1 ms an item.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db.models import Max, Min
 
+from batches.execution.call_slots import threads_for
 from batches.models import BatchItem
 from bench.figures import Figure
-from bench.stage_timing.stages import OF_THE_ITEM, OUTSIDE_SLOTS, STAGES, UPSTREAM_CALL
+from bench.stage_timing.stages import NOTES, PUBLISHER_STAGES, STAGES, UPSTREAM_CALL
+from bench.stage_timing.thread_times import CELERY, ITEMS, OTHERS, PUBLISHER
 from bench.stage_timing.timers import WRITE_INTERVAL_SECONDS
 from bench.workload import clear_tables, require_done, submission, wait_for_end
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from bench.deployment import BenchDeployment
@@ -29,15 +32,19 @@ if TYPE_CHECKING:
 # (delay of the upstream in ms, items)
 CASES = ((0, 2000), (50, 800), (200, 240))
 WARM_UP_ITEMS = 300
+WALL, CPU = 1, 2
 TIMED_CELERY = (sys.executable, "-m", "bench.stage_timing.worker")
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Of the worker so far: `{stage: (calls, wall seconds, processor seconds)}`."""
+    """Of the worker so far.
+
+    `stages`: `{stage: (calls, wall seconds, processor seconds)}`. `threads`: `{kind: processor seconds}`.
+    """
 
     stages: dict[str, tuple[float, float, float]]
-    cpu_seconds: float
+    threads: dict[str, float]
     missing: list[str]
 
     def since(self, earlier: Totals) -> Totals:
@@ -49,7 +56,15 @@ class Totals:
             )
             for stage, values in self.stages.items()
         }
-        return Totals(stages, self.cpu_seconds - earlier.cpu_seconds, self.missing)
+        threads = {kind: seconds - earlier.threads[kind] for kind, seconds in self.threads.items()}
+        return Totals(stages, threads, self.missing)
+
+    def of_items(self, column: int) -> float:
+        """The sum of a column over the stages of the items' threads."""
+        return sum(values[column] for stage, values in self.stages.items() if stage not in PUBLISHER_STAGES)
+
+    def of_publisher(self, column: int) -> float:
+        return sum(self.stages[stage][column] for stage in PUBLISHER_STAGES)
 
 
 def figures(deployment: BenchDeployment) -> list[Figure]:
@@ -75,7 +90,7 @@ def _read(path: Path) -> Totals:
     time.sleep(WRITE_INTERVAL_SECONDS * 3)
     document: dict[str, Any] = json.loads(path.read_text())
     stages = {stage: tuple(values) for stage, values in document["stages"].items()}
-    return Totals(stages, document["cpu_seconds"], document["missing"])
+    return Totals(stages, document["threads"], document["missing"])
 
 
 def _run(deployment: BenchDeployment, web: Web, *, items: int, delay_ms: int) -> float:
@@ -91,32 +106,54 @@ def _run(deployment: BenchDeployment, web: Web, *, items: int, delay_ms: int) ->
 
 
 def _table(totals: Totals, *, items: int, delay_ms: int, seconds: float) -> list[Figure]:
-    slot_seconds = settings.RELAY_BATCH_CONCURRENCY * seconds
-    in_slots = sum(values[1] for stage, values in totals.stages.items() if stage not in OUTSIDE_SLOTS)
-    other_cpu = totals.cpu_seconds - sum(values[2] for values in totals.stages.values())
+    slots = settings.RELAY_BATCH_CONCURRENCY
+    threads = threads_for(slots)
+    cpu = sum(totals.threads.values())
     missing = f"; not found: {', '.join(totals.missing)}" if totals.missing else ""
     return [
         Figure(
-            name=f"an item's wall time in its slot, upstream of {delay_ms} ms",
-            value=slot_seconds * 1000 / items,
+            name=f"an item's wall time in its thread, upstream of {delay_ms} ms",
+            value=threads * seconds * 1000 / items,
             unit="ms",
-            note=f"worker's CPU {totals.cpu_seconds * 1000 / items:.2f} ms; {items / seconds:.0f} items/s{missing}",
+            note=f"{threads} threads; worker's CPU {cpu * 1000 / items:.2f} ms; {items / seconds:.0f} items/s{missing}",
+        ),
+        Figure(
+            name="  calls at once, mean",
+            value=totals.stages[UPSTREAM_CALL][1] / seconds,
+            unit="",
+            limit=slots,
         ),
         *(_stage_figure(stage, totals, items=items, delay_ms=delay_ms) for stage in STAGES),
         Figure(
-            name="  between items, and in other threads",
-            value=(slot_seconds - in_slots) * 1000 / items,
+            name="  between items, in their threads",
+            value=(threads * seconds - totals.of_items(WALL)) * 1000 / items,
             unit="ms",
-            note=f"CPU {other_cpu * 1000 / items:.2f} ms: Celery, kombu, monitor",
+            note=f"{_cpu_text(totals.threads[ITEMS] - totals.of_items(CPU), items)}: Celery, and no message",
         ),
+        *_thread_figures(totals, items=items),
     ]
 
 
 def _stage_figure(stage: str, totals: Totals, *, items: int, delay_ms: int) -> Figure:
     calls, wall, cpu = totals.stages[stage]
-    where = "; in a thread of its own" if stage in OUTSIDE_SLOTS else ""
+    notes = [_cpu_text(cpu, items), f"{calls / items:.2f} calls", NOTES.get(stage, "")]
+    if stage in PUBLISHER_STAGES:
+        notes.append("in a thread of its own")
     if stage == UPSTREAM_CALL:
-        where = f"; {wall * 1000 / items - delay_ms:.2f} ms beyond the upstream's delay"
-    name = f"  {stage}" if stage != OF_THE_ITEM else f"  {stage} (retry, log, glue)"
-    note = f"CPU {cpu * 1000 / items:.2f} ms; {calls / items:.2f} calls{where}"
-    return Figure(name=name, value=wall * 1000 / items, unit="ms", note=note)
+        notes.append(f"{wall * 1000 / items - delay_ms:.2f} ms beyond the upstream's delay")
+    note = "; ".join(note for note in notes if note)
+    return Figure(name=f"  {stage}", value=wall * 1000 / items, unit="ms", note=note)
+
+
+def _thread_figures(totals: Totals, *, items: int) -> Iterator[Figure]:
+    """Processor time alone: no item waits in these threads."""
+    for name, seconds in (
+        ("Celery's thread", totals.threads[CELERY]),
+        ("publisher thread, beside mark and send", totals.threads[PUBLISHER] - totals.of_publisher(CPU)),
+        ("other threads", totals.threads[OTHERS]),
+    ):
+        yield Figure(name=f"  {name}", value=None, unit="ms", note=_cpu_text(seconds, items))
+
+
+def _cpu_text(seconds: float, items: int) -> str:
+    return f"CPU {seconds * 1000 / items:.2f} ms"

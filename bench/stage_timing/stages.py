@@ -1,9 +1,14 @@
 """Which functions of the product are which stage of an item. To be changed with them."""
 
 STAGES: dict[str, tuple[str, ...]] = {
-    "claim": ("batches.execution.claim:claim_item", "batches.execution.claim:claim_held_by"),
+    "wait before the claim": ("batches.execution.call_slots:CallSlots._wait_until_near",),
+    "claim": ("batches.execution.execute:_claim",),
     "read the request": ("batches.execution.item_payload:load_request",),
-    "re-check of the caller": ("routing.credentials.recheck:recheck",),
+    "wait for the slot": ("batches.execution.call_slots:CallSlots.acquire",),
+    "re-check of the caller": (
+        "batches.execution.abort_cancelled:is_batch_cancelled",
+        "routing.credentials.recheck:recheck",
+    ),
     "look-up of the model": ("routing.resolution.resolve:resolve_model",),
     "gate": (
         "routing.gate.admission:Admission.acquire",
@@ -21,6 +26,12 @@ STAGES: dict[str, tuple[str, ...]] = {
     "publish: mark": ("batches.publishing.owner_window:mark_window_published",),
     "publish: send": ("batches.publishing.broker:send_or_log",),
 }
-OF_THE_ITEM, UPSTREAM_CALL = "rest of the item", "HTTP"
-OUTSIDE_SLOTS = frozenset({"publish: mark", "publish: send"})
-"""Stages of other threads than the item's: nobody waits for them."""
+UPSTREAM_CALL = "HTTP"
+PUBLISHER_STAGES = frozenset({"publish: mark", "publish: send"})
+"""Stages of another thread than the item's: no item waits for them."""
+NOTES = {
+    "claim": "with the wait for its group",
+    "store the response": "large ones only",
+    "settle": "with the wait for its group",
+    "rest of the item": "retry, log, glue",
+}

@@ -10,6 +10,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from bench.stage_timing.thread_times import cpu_seconds_by_kind
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
@@ -46,7 +48,7 @@ class StageTimers:
     def _write_for_ever(self, path: Path) -> None:
         partial = path.with_suffix(".partial")
         while True:
-            document = {"stages": self.totals(), "cpu_seconds": time.process_time(), "missing": self.missing}
+            document = {"stages": self.totals(), "threads": cpu_seconds_by_kind(), "missing": self.missing}
             partial.write_text(json.dumps(document))
             partial.rename(path)
             time.sleep(WRITE_INTERVAL_SECONDS)

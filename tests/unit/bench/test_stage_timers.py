@@ -1,5 +1,6 @@
 import importlib
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench.stage_timing.stages import STAGES
+from bench.stage_timing.stages import NOTES, PUBLISHER_STAGES, STAGES, UPSTREAM_CALL
+from bench.stage_timing.thread_times import cpu_seconds_by_kind
 from bench.stage_timing.timers import StageTimers
 
 SOURCE = """
@@ -70,6 +72,27 @@ def test_what_is_not_found_is_reported(staged: Any) -> None:
     assert timers.missing == ["staged_product:gone", "no_such_module:f", "staged_product:Gate.gone"]
 
 
+def test_processor_time_is_told_by_kind_of_thread() -> None:
+    is_over = threading.Event()
+
+    def work() -> None:
+        while time.thread_time() < 0.1:
+            pass
+        is_over.wait(timeout=30)
+
+    before = cpu_seconds_by_kind()
+    thread = threading.Thread(target=work, name="publisher")
+    thread.start()
+    try:
+        while (spent := cpu_seconds_by_kind()["publisher"]) < 0.08 and thread.is_alive():
+            time.sleep(0.01)
+    finally:
+        is_over.set()
+        thread.join()
+    assert before["publisher"] == 0
+    assert spent >= 0.08
+
+
 @pytest.mark.parametrize("path", [path for paths in STAGES.values() for path in paths])
 def test_each_stage_names_a_function_of_the_product(path: str) -> None:
     module, _, qualified = path.partition(":")
@@ -77,3 +100,7 @@ def test_each_stage_names_a_function_of_the_product(path: str) -> None:
     for name in qualified.split("."):
         found = getattr(found, name)
     assert callable(found)
+
+
+def test_what_is_said_of_stages_is_said_of_existing_ones() -> None:
+    assert {*NOTES, *PUBLISHER_STAGES, UPSTREAM_CALL} <= set(STAGES)
