@@ -31,6 +31,7 @@ _EVENTS = """
 SELECT batch_id, item_idx AS idx, attempt, late, status, error_kind, keys_tried, input, output, cost_nanos
 FROM usage_usageevent
 """
+_RESPONSES = "SELECT item_id, body FROM batches_itemresponse"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ class FinalState:
     served: Mapping[uuid.UUID, list[Served]]
     answers: Sequence[Served] = field(repr=False)
     submissions: Sequence[Submission] = field(repr=False)
+    responses: Mapping[uuid.UUID, bytes] = field(repr=False)
+    """Those in the database, by item."""
     unknown_items: int = 0
     """How many items the upstream got requests for that are not in the database."""
 
@@ -113,5 +116,6 @@ def collect_final_state(
         served=served,
         answers=answers,
         submissions=submissions,
+        responses={item_id: bytes(body) for item_id, body in database.execute(_RESPONSES).fetchall()},
         unknown_items=len(served.keys() - finals.keys()),
     )

@@ -75,7 +75,7 @@ def check_results(final_state: FinalState, findings: Findings, *, payloads: Path
         batch = final_state.batches.get(item.batch_id)
         if item.state != "completed" or batch is None or batch.deleted:
             continue
-        stored = _stored(item, payloads)
+        stored = final_state.responses.get(item.id) or _stored(item, payloads)
         findings.record(name, *_result(final_state, item, stored))
         findings.record(FOREIGN, *_foreign(owners, item, stored))
 

@@ -43,6 +43,8 @@ GRACE_SECONDS = 2
 SLOTS = 8
 PROCESSES_PER_KIND = 2
 READY_SECONDS = 60.0
+INLINE_BYTES = ("16384", "0")
+"""Of every second process: responses live in the database and in the payload store, whoever reads them."""
 SESSION_NAME = "chaos"
 """Application name of the checks' own database sessions, which are not terminated by faults."""
 
@@ -145,7 +147,11 @@ def _services(home: Path, environment: Mapping[str, str], ports: tuple[int, ...]
             kind,
             number,
             command=command,
-            environment={**environment, "GUNICORN_CMD_ARGS": f"--bind=127.0.0.1:{port} --workers=1"},
+            environment={
+                **environment,
+                "GUNICORN_CMD_ARGS": f"--bind=127.0.0.1:{port} --workers=1",
+                "RELAY_BATCH_INLINE_RESPONSE_BYTES": INLINE_BYTES[number % 2],
+            },
             root=ROOT,
             logs=home / "logs",
         )

@@ -38,6 +38,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 @pytest.fixture
 def directory(settings: Settings, tmp_path: Path) -> Path:
+    settings.RELAY_BATCH_INLINE_RESPONSE_BYTES = 0
     settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "payloads")
     open_store().check()
     return tmp_path / "payloads"
