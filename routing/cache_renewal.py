@@ -30,6 +30,9 @@ logger = logging.getLogger(__name__)
 # not read the rows much more often than the calls would.
 MIN_AGE_SECONDS = 0.33
 POLL_INTERVAL_SECONDS = 0.05
+# After a second without a renewal. Still between the age at which a value is renewed and its end.
+IDLE_POLL_INTERVAL_SECONDS = 0.15
+IDLE_AFTER_SECONDS = 1.0
 
 CACHES: tuple[TtlCache[Any, Any], ...] = (CLOSED_BREAKERS, CALLER_ROWS, RESOLUTIONS)
 
@@ -39,12 +42,13 @@ def start_cache_renewal() -> None:
     threading.Thread(target=_run, name="cache-renewal", daemon=True).start()
 
 
-def renew_used() -> None:
-    """Renew what was used since its load and is old enough. Never raises."""
-    for cache in CACHES:
-        for renew in cache.due_renewals(min_age_seconds=MIN_AGE_SECONDS):
-            _try_to(renew)
+def renew_used() -> bool:
+    """Renew what was used since its load and is old enough; False when there was nothing. Never raises."""
+    due = [renew for cache in CACHES for renew in cache.due_renewals(min_age_seconds=MIN_AGE_SECONDS)]
+    for renew in due:
+        _try_to(renew)
     release_connection()
+    return bool(due)
 
 
 def _try_to(renew: Callable[[], None]) -> None:
@@ -57,6 +61,9 @@ def _try_to(renew: Callable[[], None]) -> None:
 
 
 def _run() -> None:
+    renewed_at = time.monotonic()
     while True:
-        time.sleep(POLL_INTERVAL_SECONDS)
-        renew_used()
+        is_idle = time.monotonic() - renewed_at > IDLE_AFTER_SECONDS
+        time.sleep(IDLE_POLL_INTERVAL_SECONDS if is_idle else POLL_INTERVAL_SECONDS)
+        if renew_used():
+            renewed_at = time.monotonic()

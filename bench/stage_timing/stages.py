@@ -6,7 +6,7 @@ STAGES: dict[str, tuple[str, ...]] = {
     "read the request": ("batches.execution.item_payload:load_request",),
     "wait for the slot": ("batches.execution.call_slots:CallSlots.acquire",),
     "re-check of the caller": (
-        "batches.execution.abort_cancelled:is_batch_cancelled",
+        "batches.execution.abort_cancelled:batch_over",
         "routing.credentials.recheck:recheck",
     ),
     "look-up of the model": ("routing.resolution.resolve:resolve_model",),
