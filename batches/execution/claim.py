@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _CLAIM_COLUMNS = """i.id AS item_id, i.idx, i.custom_id, i.attempt, i.excused, i.excused_403, i.claim_no, i.started_at,
 i.request_offset, i.request_length,
-b.id AS batch_id, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at,
+b.id AS batch_id, b.total_items = 1 AS is_only_item, b.dialect, b.shape, b.max_attempts, b.on_rate_limit, b.expires_at,
 b.upstream_headers::text AS upstream_headers_json,
 b.owner_id, o.name AS owner, b.policy_id, b.project_id, b.team_id,
 b.principal_kind, b.principal_id, b.credential_kind, b.credential_id,
@@ -83,6 +83,7 @@ class Claim:
     request_offset: int
     request_length: int
     batch_id: uuid.UUID
+    is_only_item: bool
     dialect: str
     shape: str
     max_attempts: int

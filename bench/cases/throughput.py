@@ -55,7 +55,7 @@ ONE_LINE = Case((8,), 50, 560, (share_at_least(0.90),))
 TWO_LINES = Case((8, 8), 50, 1120)
 CASES = (
     *(INSTANT, ONE_LINE, TWO_LINES),
-    Case((8,), 200, 160, (share_at_least(0.97),)),
+    Case((8,), 200, 320, (share_at_least(0.97),)),
     Case((64,), 200, 1280, (share_at_least(0.75),)),
     Case((32, 32), 200, 1280, (share_at_least(0.75),)),
 )

@@ -50,8 +50,9 @@ def test_a_redis_that_hangs_stops_neither_expiry_nor_the_care_for_dead_workers(
     try:
         os.kill(broker.pid, signal.SIGSTOP)
         sweeper = deployment.sweeper(REDIS_URL=broker.url)
+        lost = submit(catalog, chat_body())
         wait_until(lambda: "broker unavailable" in sweeper.log(), sweeper.log)
-        early, lost = submit(catalog, chat_body(), lifetime_seconds=1), submit(catalog, chat_body())
+        early = submit(catalog, chat_body(), lifetime_seconds=1)
         assert claim_item(BatchItem.objects.get(batch_id=lost.id).id, worker_id=uuid7())
         wait_for_end(early, lost)
         assert (early.final_counts, lost.final_counts) == ({"expired": 1}, {"discarded": 1})

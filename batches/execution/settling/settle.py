@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from django.db import transaction
+
 from batches.completion.batch_end import END_IF_COMPLETE, LOCK_EXCLUSIVE, lock_key
 from batches.execution.retry_policy import as_cancelled
 from batches.execution.settling.late_event import record_late_usage
@@ -24,7 +26,7 @@ from batches.execution.settling.settle_statement import (
 from batches.states import ItemState
 from relaybatch.db.group_commit import GroupCommit
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
-from relaybatch.db.pipeline import execute_under_lock
+from relaybatch.db.pipeline import execute_pipelined, execute_under_lock
 from routing.failpoints import failpoint
 
 if TYPE_CHECKING:
@@ -43,7 +45,9 @@ def settle(claim: Claim, settlement: Settlement) -> bool:
 
     Safe to repeat after a connection broke in the middle. What the call of a lost item used is kept as a late event.
     """
-    settled = _settle_in_group((claim, settlement)) or _settle_alone(claim, settlement)
+    # The only item of a batch is its last, which no group takes.
+    in_group = not claim.is_only_item and _settle_in_group((claim, settlement))
+    settled = in_group or _settle_alone(claim, settlement)
     if not settled:
         record_late_usage(claim, settlement)
     return settled
@@ -81,11 +85,15 @@ def _settle_alone(claim: Claim, settlement: Settlement) -> bool:
 
 
 def _settle_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:
-    rows = execute_under_lock(
-        LOCK_EXCLUSIVE,
-        lock_key(claim.batch_id),
-        (SETTLE_ALONE, settle_parameters([(claim, settlement)])),
-        (END_IF_COMPLETE, {"batch": claim.batch_id}),
-        before_commit=lambda: failpoint("while_settling"),
-    )
-    return rows == [(claim.item_id,)]
+    # The commit travels by itself: the server ends an open transaction whose client hangs, but none whose statements it
+    # still receives.
+    with transaction.atomic():
+        _, settled, _ = execute_pipelined(
+            [
+                (LOCK_EXCLUSIVE, [lock_key(claim.batch_id)]),
+                (SETTLE_ALONE, settle_parameters([(claim, settlement)])),
+                (END_IF_COMPLETE, {"batch": claim.batch_id}),
+            ]
+        )
+        failpoint("while_settling")
+    return settled == [(claim.item_id,)]

@@ -59,14 +59,29 @@ class Request:
 class Exchange:
     """One request being answered: what an answer writes to."""
 
-    def __init__(self, *, request: Request, sock: socket.socket, stopping: threading.Event) -> None:
+    def __init__(
+        self,
+        *,
+        request: Request,
+        sock: socket.socket,
+        stopping: threading.Event,
+        on_answer: Callable[[], None],
+    ) -> None:
         self.request = request
         self.keep_alive = True
+        self._on_answer: Callable[[], None] | None = on_answer
         self._sock = sock
         self._stopping = stopping
 
     def write(self, data: bytes) -> None:
+        self.begin_answer()
         self._sock.sendall(data)
+
+    def begin_answer(self) -> None:
+        """Before the first byte: a client that has the last one may send its next request at once."""
+        on_answer, self._on_answer = self._on_answer, None
+        if on_answer:
+            on_answer()
 
     def pause(self, seconds: float = DEADLINE_SECONDS, *, until: threading.Event | None = None) -> bool:
         """Waits; False when the client hung up meanwhile or the upstream stops."""
@@ -96,7 +111,7 @@ Answer = Callable[[Exchange], None]
 
 
 class Upstream:
-    """`in_flight`: requests being answered now; `max_in_flight`: the most at once so far.
+    """`in_flight`: requests being answered now; `max_in_flight`: the most so far that waited for an answer at once.
 
     `broken_handshakes`: with TLS, how many connections to close in place of a handshake. `before_body`: called with
     the socket when the headers of a request are read, and its body is not.
@@ -108,6 +123,7 @@ class Upstream:
         self.handler: Callable[[Request], Answer] = lambda _: upstream_responses.usable()
         self.in_flight = 0
         self.max_in_flight = 0
+        self._unanswered = 0
         self.broken_handshakes = 0
         self.before_body: Callable[[socket.socket], object] | None = None
         self._tls = tls
@@ -224,11 +240,14 @@ class Upstream:
     def _serve_requests(self, sock: socket.socket, connection: int) -> None:
         with sock.makefile("rb") as stream:
             while (request := self._read(sock, stream, connection)) is not None:
-                exchange = Exchange(request=request, sock=sock, stopping=self._stopping)
+                exchange = Exchange(
+                    request=request, sock=sock, stopping=self._stopping, on_answer=self._begin_answer
+                )
                 answer = self._begin(request)
                 try:
                     answer(exchange)
                 finally:
+                    exchange.begin_answer()
                     self._end()
                 if not exchange.keep_alive:
                     return
@@ -252,11 +271,16 @@ class Upstream:
             self._requests.append(request)
             request.number = len(self._requests)
             self.in_flight += 1
-            self.max_in_flight = max(self.max_in_flight, self.in_flight)
+            self._unanswered += 1
+            self.max_in_flight = max(self.max_in_flight, self._unanswered)
             self._changed.notify_all()
             if self._script:
                 return self._script.popleft()
         return self.handler(request)
+
+    def _begin_answer(self) -> None:
+        with self._changed:
+            self._unanswered -= 1
 
     def _end(self) -> None:
         with self._changed:

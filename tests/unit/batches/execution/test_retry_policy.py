@@ -50,6 +50,7 @@ def claim(
         request_offset=0,
         request_length=2,
         batch_id=some_id,
+        is_only_item=False,
         dialect="relay",
         shape="openai",
         max_attempts=max_attempts,
