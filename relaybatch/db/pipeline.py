@@ -42,15 +42,20 @@ def fetch_binary(statement: LiteralString, values: Values) -> list[Row]:
 
 
 def execute_pipelined(statements: Sequence[Statement]) -> list[list[Row]]:
-    """Run the statements in one round trip and return the rows of each, none for one that returns no rows.
+    """Run the statements in two round trips and return the rows of each, none for one that returns no rows.
 
     Call it within a transaction: the statements see each other's changes, and the caller looks at the rows before the
     commit. Raises Django's database errors.
+
+    The last one travels by itself. psycopg sends a further message after a pipeline, with which PostgreSQL ceases to
+    watch for how long the session is idle in its transaction: if the process hung then, its locks would stay for ever.
     """
 
     def run() -> list[list[Row]]:
-        with connection.wrap_database_errors:
-            return [_rows(cursor) for cursor in _send(statements)]
+        with connection.wrap_database_errors, psycopg.Cursor(raw_connection()) as last:
+            cursors = _send(statements[:-1])
+            last.execute(*statements[-1])
+            return [_rows(cursor) for cursor in (*cursors, last)]
 
     return _run(statements[0], run, *statements[1:])
 

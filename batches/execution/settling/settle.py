@@ -85,8 +85,8 @@ def _settle_alone(claim: Claim, settlement: Settlement) -> bool:
 
 
 def _settle_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:
-    # The commit travels by itself: the server ends an open transaction whose client hangs, but none whose statements it
-    # still receives.
+    # Not one round trip with its commit: the server ends the session of a client that hangs in an open transaction, but
+    # not while it still waits for a pipeline's end.
     with transaction.atomic():
         _, settled, _ = execute_pipelined(
             [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, LiteralString
 
 import psycopg
 import pytest
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, InternalError, connection, transaction
 
 from batches.models import Owner
 from batches.models.owner import LOCK_OWNER
@@ -16,6 +17,8 @@ from tests.support.servers.deployment import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -137,3 +140,13 @@ def test_statements_in_one_trip_see_each_other_and_are_rolled_back_together() ->
     with pytest.raises(IntegrityError), transaction.atomic():
         execute_pipelined([(insert, ["somebody"]), (insert, ["somebody"]), (count, [])])
     assert not Owner.objects.exists()
+
+
+def test_a_process_that_hangs_after_a_pipeline_loses_its_session_with_its_locks(settings: Settings) -> None:
+    connection.close()
+    settings.RELAY_WORKER_LOST_S = 1
+    with pytest.raises(InternalError, match="idle-in-transaction"), transaction.atomic():  # noqa: PT012
+        execute_pipelined([("SELECT 1", []), ("SELECT 2", [])])
+        time.sleep(2)
+        execute_prepared("SELECT 3", [])
+    connection.close()
