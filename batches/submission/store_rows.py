@@ -1,4 +1,4 @@
-"""The rows of a new batch: a small one in a single round trip, a large one by COPY."""
+"""The rows of a new batch: a small one in one pipeline, a large one by COPY."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class NewBatch:
 
 
 def store_small(new: NewBatch) -> bool:
-    """Store the rows in the caller's transaction, in one round trip; False, with a roll-back, if it can't.
+    """Store the rows in the caller's transaction, in one pipeline; False, with a roll-back, if it can't.
 
     `store_rows` decides then: its owner is near the quota, or its Idempotency-Key was used before.
 
