@@ -63,19 +63,20 @@ def execute_pipelined(statements: Sequence[Statement]) -> list[list[Row]]:
 def execute_under_lock(
     lock: LiteralString,
     key: int | Sequence[int],
-    *statements: Statement,
+    statement: Statement,
+    *,
     before_commit: Callable[[], None] | None = None,
 ) -> list[Row]:
-    """Take a lock, run the statements and return the rows of the first one.
+    """Take a lock, run one statement and return its rows.
 
     In one round trip and one transaction, with a fresh snapshot after the lock. `key`: what the lock's statement takes.
     `before_commit` is called when all has been sent. Call it outside a transaction. Raises psycopg's errors.
     """
 
     def run() -> list[Row]:
-        return _rows(_send(((lock, [key]), *statements), before_commit=before_commit)[1])
+        return _rows(_send(((lock, [key]), statement), before_commit=before_commit)[1])
 
-    return _run(statements[0], run)
+    return _run(statement, run)
 
 
 def _execute(statement: LiteralString, values: Values, **how: bool) -> list[Row]:
