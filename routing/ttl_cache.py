@@ -110,6 +110,8 @@ class TtlCache(Generic[K, V]):
         return value
 
     def _renew(self, key: K, entry: _Entry[V]) -> None:
+        if self._entries.get(key) is not entry:
+            return  # loaded or cleared while others were renewed
         started_at = self._clock()
         renewed = _Entry(started_at, entry.renew)
         _set_value(renewed, entry.renew(entry.future.result()))
