@@ -12,7 +12,7 @@ from django.db import connection
 from django.utils import timezone
 
 from batches.completion.cancel import cancel_batch
-from batches.execution import abort_cancelled, call_slots
+from batches.execution import abort_cancelled, call_slots, execute
 from batches.execution.execute import execute_item
 from batches.execution.in_flight import InFlightItems
 from batches.models import BatchItem
@@ -83,6 +83,7 @@ def one_slot(
     """Its slot is expected to come free at any moment, and is waited for as long as a test needs."""
     monkeypatch.setattr(call_slots, "CLAIM_AHEAD_SECONDS", 3600.0)
     monkeypatch.setattr(call_slots, "MAX_WAIT_SECONDS", LONG_SECONDS)
+    monkeypatch.setattr(execute, "MAX_CLAIM_AGE_SECONDS", 0.0)
     with ThreadPoolExecutor(4) as threads:
         one_slot = OneSlot(upstream, catalog, threads)
         with contextlib.ExitStack() as stack:

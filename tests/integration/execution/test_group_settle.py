@@ -140,7 +140,8 @@ def test_a_lost_item_of_a_group_writes_no_response_and_a_late_event(catalog: Sim
     lost, kept, _ = claims_of(batch, count=3)
     assert settle(lost, give_back(reason=WaitingReason.WORKER_STOPPED))
     BatchItem.objects.filter(id=lost.item_id).update(state="running", claim_no=2, worker_id=uuid7())
-    assert [settle(claim, completed(claim)) for claim in (lost, kept)] == [False, True]
+    assert settling._settle_together([(claim, completed(claim)) for claim in (lost, kept)]) == [False, True]
+    assert not settle(lost, completed(lost))
     assert list(ItemResponse.objects.values_list("item_id", flat=True)) == [kept.item_id]
     assert dict(UsageEvent.objects.values_list("item_idx", "late")) == {lost.idx: True, kept.idx: False}
 
