@@ -1,6 +1,7 @@
 """The rows that are the truth about a batch. A message is only a hint to look at them."""
 
 from batches.models.batch import Batch
+from batches.models.file import File
 from batches.models.idempotency_key import IdempotencyKey
 from batches.models.item import BatchItem
 from batches.models.item_response import ItemResponse
@@ -15,6 +16,7 @@ __all__ = [
     "ITEM_STATES",
     "Batch",
     "BatchItem",
+    "File",
     "IdempotencyKey",
     "ItemResponse",
     "ItemState",

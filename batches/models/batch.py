@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
     from routing.credentials.credential import Credential
 
+VALIDATING = models.Q(input_file_id__isnull=False, in_progress_at=None, ended_at=None)
+FINALIZING = models.Q(input_file_id__isnull=False, ended_at__isnull=False, finalized_at=None)
+
 ProcessingStatus: TypeAlias = Literal["in_progress", "canceling", "ended"]
 
 
@@ -77,6 +80,7 @@ class Batch(models.Model):
     principal_id = models.CharField(max_length=40)
     credential_kind = models.CharField(max_length=10)
     credential_id = models.CharField(max_length=40)
+    # 0 while the file that holds the requests is being validated.
     total_items = models.PositiveIntegerField()
     max_attempts = models.PositiveSmallIntegerField()
     on_rate_limit = models.CharField(
@@ -92,6 +96,18 @@ class Batch(models.Model):
     # Counts by state, set with ended_at: final states never change, so this is no cache that could go stale.
     final_counts = models.JSONField(null=True)
     deleted_at = models.DateTimeField(null=True)
+    # The rest is for batches whose requests come in a file. They have no items before `in_progress_at`, and are done
+    # only at `finalized_at`, when the files with their results are written: after `ended_at`, or with it where there
+    # is nothing to write.
+    input_file_id = models.UUIDField(null=True)
+    in_progress_at = models.DateTimeField(null=True)
+    finalized_at = models.DateTimeField(null=True)
+    # What validation found wrong: a list of {"code", "line", "message", "param"}.
+    file_errors = models.JSONField(null=True)
+    output_file_id = models.UUIDField(null=True)
+    error_file_id = models.UUIDField(null=True)
+    # How long the output files are kept; null: until they are deleted.
+    output_lifetime_seconds = models.PositiveIntegerField(null=True)
 
     objects = BatchQuerySet.as_manager()
 
@@ -109,6 +125,8 @@ class Batch(models.Model):
             models.Index(
                 fields=["deleted_at"], name="batch_deleted", condition=models.Q(deleted_at__isnull=False)
             ),
+            models.Index(fields=["owner", "id"], name="batch_validating", condition=VALIDATING),
+            models.Index(fields=["owner", "id"], name="batch_finalizing", condition=FINALIZING),
         ]
         constraints = [
             models.CheckConstraint(

@@ -145,6 +145,8 @@ class BatchItem(models.Model):
     error_code = models.CharField(max_length=40, blank=True, db_default="")
     error = models.TextField(blank=True, db_default="")
     upstream_status = models.SmallIntegerField(null=True)
+    # The upstream's name for the call: its header `x-request-id` or `request-id`; empty where it sent none.
+    upstream_request_id = models.CharField(max_length=200, blank=True, db_default="")
     # The first 4 KiB of the upstream's error body, as bytes: text columns refuse NUL and half characters.
     upstream_error = models.BinaryField(null=True)
 

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import transaction
 
 from batches.models import PayloadStoreMark
+from batches.models.file import file_public_id
 from batches.payloads.database import DatabasePayloads
 from batches.payloads.directory import DirectoryPayloads
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from datetime import datetime
 
-    from batches.payloads.store import PayloadStore
+    from batches.payloads.store import PayloadStore, PayloadWriter
 
 RESPONSES_PER_FOLDER = 1000
 
@@ -56,6 +57,9 @@ class BatchPayloads:
     def put_requests(self, batch_id: uuid.UUID, requests: Sequence[bytes | memoryview]) -> None:
         self._store.put(f"{batch_id.hex}/requests", requests)
 
+    def open_requests_writer(self, batch_id: uuid.UUID) -> PayloadWriter:
+        return self._store.open_writer(f"{batch_id.hex}/requests")
+
     def read_request(self, batch_id: uuid.UUID, *, offset: int, length: int) -> bytes:
         return self._store.read_range(f"{batch_id.hex}/requests", offset=offset, length=length)
 
@@ -78,6 +82,16 @@ class BatchPayloads:
 
     def discard(self, batch_id: uuid.UUID) -> None:
         self._store.remove_folder(batch_id.hex)
+
+    def open_file_writer(self, file_id: uuid.UUID) -> PayloadWriter:
+        return self._store.open_writer(_file_name(file_id))
+
+    def read_file(self, file_id: uuid.UUID, *, offset: int, length: int) -> bytes:
+        """Return exactly `length` bytes; raises PayloadReadError for fewer."""
+        return self._store.read_range(_file_name(file_id), offset=offset, length=length)
+
+    def discard_file(self, file_id: uuid.UUID) -> None:
+        self._store.remove_folder(file_public_id(file_id))
 
     def folders(self) -> Iterator[str]:
         return self._store.folders()
@@ -131,6 +145,11 @@ class BatchPayloads:
             return self.read_response(batch_id, idx=idx, claim_no=claim_no)
         except PayloadReadError:
             return None
+
+
+def _file_name(file_id: uuid.UUID) -> str:
+    # The prefix keeps a sweeper of a release without files from taking the folder for that of a batch.
+    return f"{file_public_id(file_id)}/content"
 
 
 def _response_name(batch_id: uuid.UUID, idx: int, claim_no: int) -> str:

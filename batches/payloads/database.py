@@ -9,13 +9,13 @@ from django.db.models import CharField, Func, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
+from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-CHUNK_BYTES = 1 << 20
 MARKER_NAME = ".relaybatch-store"
 _FOLDER = Func("name", Value("/"), Value(1), function="split_part", output_field=CharField())
 
@@ -33,6 +33,9 @@ class DatabasePayloads:
             raise
         except DatabaseError as error:
             raise PayloadWriteError(f"cannot write {name}") from error
+
+    def open_writer(self, name: str) -> DatabaseWriter:
+        return DatabaseWriter(name)
 
     def read(self, name: str) -> bytes:
         try:

@@ -5,20 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import threading
 from typing import TYPE_CHECKING
 
 from obstore.store import LocalStore
 
+from batches.payloads.directory_writer import DirectoryWriter, sync
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from batches.payloads.object_store import MARKER_NAME, ObjectPayloads
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
 MIN_FREE_BYTES = 1 << 20
-BUFFER_BYTES = 1 << 16
 
 
 class DirectoryPayloads(ObjectPayloads):
@@ -38,15 +37,16 @@ class DirectoryPayloads(ObjectPayloads):
             ) from error
         super().__init__(LocalStore(root))
 
-    def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
+    def put(self, name: str, parts: Iterable[bytes | memoryview]) -> None:
+        with self.open_writer(name) as writer:
+            writer.write_parts(parts)
+            writer.commit()
+
+    def open_writer(self, name: str) -> DirectoryWriter:
         try:
-            root = _device_and_inode(self._root)
-            self._write(name, parts)
-            moved = _device_and_inode(self._root) != root
+            return self._open_writer(name)
         except OSError as error:
             raise PayloadWriteError(f"cannot write {name}") from error
-        if moved:
-            raise PayloadWriteError(f"the volume was unmounted while {name} was written")
 
     def read_marker(self) -> str | None:
         try:
@@ -92,13 +92,12 @@ class DirectoryPayloads(ObjectPayloads):
         except OSError as error:
             raise PayloadWriteError(f"cannot remove {folder}") from error
 
-    def _write(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
-        path = self._root / name
+    def _open_writer(self, name: str) -> DirectoryWriter:
         try:
-            _write(path, parts)
+            return DirectoryWriter(self._root, name)
         except FileNotFoundError:
             self._make_folders_of(name)
-            _write(path, parts)
+            return DirectoryWriter(self._root, name)
 
     def _make_folders_of(self, name: str) -> None:
         """Create the folders of a name, but never the root; the top one only for an object directly in it.
@@ -115,11 +114,6 @@ class DirectoryPayloads(ObjectPayloads):
             _make_durable_folder(folder)
 
 
-def _device_and_inode(folder: Path) -> tuple[int, int]:
-    found = folder.stat()
-    return found.st_dev, found.st_ino
-
-
 def _make_folder(path: Path) -> None:
     """Like `mkdir -p`, but with mode 0700 for every folder that it creates."""
     if path.is_dir():
@@ -132,32 +126,4 @@ def _make_durable_folder(path: Path) -> None:
     """Create the folder, and sync its parent: the name is in the parent, and would be lost with the power."""
     if not path.is_dir():
         path.mkdir(mode=0o700, exist_ok=True)
-        _sync(path.parent)
-
-
-def _write(path: Path, parts: Sequence[bytes | memoryview]) -> None:
-    """Write under a temporary name until the file is complete and synced to disk."""
-    unfinished = path.with_name(f"{path.name}~{os.getpid()}-{threading.get_ident()}")
-    try:
-        with open(unfinished, "wb", buffering=BUFFER_BYTES, opener=_open_private) as file:
-            file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            unfinished.unlink()
-        raise
-    _sync(path.parent)
-
-
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
+        sync(path.parent)

@@ -5,17 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import BaseError
 from obstore.store import ObjectStore, from_url
 
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
+from batches.payloads.object_writer import STORE_ERRORS, ObjectWriter
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from batches.payloads.store import PayloadWriter
+
 MARKER_NAME = ".relaybatch-store"
-# What obstore raises; its FileNotFoundError and the like are OSErrors.
-STORE_ERRORS = (BaseError, OSError)
 
 
 class ObjectPayloads:
@@ -37,6 +37,9 @@ class ObjectPayloads:
             obstore.put(self._store, name, parts[0] if len(parts) == 1 else iter(parts))
         except STORE_ERRORS as error:
             raise PayloadWriteError(f"cannot write {name}") from error
+
+    def open_writer(self, name: str) -> PayloadWriter:
+        return ObjectWriter(self._store, name)
 
     def read(self, name: str) -> bytes:
         try:

@@ -2,10 +2,29 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+
+class PayloadWriter(Protocol):
+    """An object that is being written. It is there, whole and durable, when `commit` returns, and not before.
+
+    A context manager: leaving it without a commit discards what was written. Memory does not grow with the object, and
+    no database connection is held between two calls. Both methods raise PayloadWriteError.
+    """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+    def write(self, data: bytes | memoryview) -> None: ...
+
+    def commit(self) -> None: ...
 
 
 class PayloadStore(Protocol):
@@ -16,6 +35,9 @@ class PayloadStore(Protocol):
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         """Store the parts, one after the other, as one object. Durable on return, and safe to repeat."""
+
+    def open_writer(self, name: str) -> PayloadWriter:
+        """Begin to write an object of any size, piece by piece. Two writers of one name do not disturb each other."""
 
     def read(self, name: str) -> bytes: ...
 

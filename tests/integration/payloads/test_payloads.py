@@ -23,7 +23,8 @@ from batches.payloads import (
     PayloadWriteError,
     open_store,
 )
-from batches.payloads.database import CHUNK_BYTES, DatabasePayloads
+from batches.payloads.database import DatabasePayloads
+from batches.payloads.database_writer import CHUNK_BYTES
 from batches.payloads.object_store import ObjectPayloads
 from tests.support.servers.deployment import DEADLINE_SECONDS
 

@@ -31,7 +31,7 @@ from batches.models import (
     Worker,
 )
 from batches.payloads import PayloadWriteError, open_store
-from batches.payloads.database import CHUNK_BYTES
+from batches.payloads.database_writer import CHUNK_BYTES
 from batches.sweeper import cleanup
 from batches.sweeper.cleanup import BATCHES_PER_STEP, Cleanup
 from batches.sweeper.orphaned_payloads import remove_orphaned_payloads, remove_orphaned_responses

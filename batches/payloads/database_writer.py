@@ -1,0 +1,73 @@
+"""Writing one object of the database, in pieces of their own transactions, under a temporary name."""
+
+from __future__ import annotations
+
+import contextlib
+import uuid
+from typing import TYPE_CHECKING, Self
+
+from django.db import DatabaseError, transaction
+
+from batches.models import PayloadChunk
+from batches.payloads.errors import PayloadWriteError
+from relaybatch.db.connection import release_connection
+from relaybatch.db.outage import DATABASE_UNAVAILABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import TracebackType
+
+CHUNK_BYTES = 1 << 20
+
+
+class DatabaseWriter:
+    """A PayloadWriter. No transaction is open between two pieces, however slowly they come.
+
+    A process that is killed leaves pieces under the temporary name. They are removed with the object's folder.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._unfinished = f"{name}~{uuid.uuid4().hex}"
+        self._buffer = bytearray()
+        self._parts = 0
+        self._is_committed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._is_committed and self._parts:
+            with contextlib.suppress(DatabaseError, *DATABASE_UNAVAILABLE):
+                PayloadChunk.objects.filter(name=self._unfinished).delete()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self._buffer += data
+        while len(self._buffer) >= CHUNK_BYTES:
+            self._store(bytes(self._buffer[:CHUNK_BYTES]))
+            del self._buffer[:CHUNK_BYTES]
+
+    def commit(self) -> None:
+        if self._buffer or not self._parts:
+            self._store(bytes(self._buffer))
+        with self._write_errors(), transaction.atomic():
+            PayloadChunk.objects.filter(name=self._name).delete()
+            PayloadChunk.objects.filter(name=self._unfinished).update(name=self._name)
+        self._is_committed = True
+
+    def _store(self, piece: bytes) -> None:
+        with self._write_errors():
+            PayloadChunk.objects.create(name=self._unfinished, part=self._parts, data=piece)
+        self._parts += 1
+        release_connection()
+
+    @contextlib.contextmanager
+    def _write_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except DATABASE_UNAVAILABLE:
+            raise
+        except DatabaseError as error:
+            raise PayloadWriteError(f"cannot write {self._name}") from error
