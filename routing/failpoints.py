@@ -31,6 +31,11 @@ POINTS = (
     "while_settling",
     "after_settle",
     "in_publish",
+    "in_validation",
+    "after_packing",
+    "after_validation",
+    "in_finalizing",
+    "after_output_files",
 )
 
 _PATTERN = re.compile(

@@ -9,6 +9,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from batches.models.owner import Owner
+from batches.models.public_ids import parse_uuid
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
@@ -64,6 +65,13 @@ class File(models.Model):
     @property
     def public_id(self) -> str:
         return file_public_id(self.id)
+
+
+def parse_file_id(text: str) -> uuid.UUID | None:
+    """Return the row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
+    if not text.startswith(FILE_ID_PREFIX):
+        return None
+    return parse_uuid(text.removeprefix(FILE_ID_PREFIX), length=32)
 
 
 def file_public_id(file_id: uuid.UUID) -> str:

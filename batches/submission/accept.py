@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, LiteralString
 
+from django.db import transaction
+
 from batches.models import Batch
 from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
 from batches.submission.store_requests import commit_or_discard, store_requests
-from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_rows, store_small
+from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_file_batch, store_rows, store_small
 from relaybatch.db.pipeline import execute_prepared
 from relaybatch.http.errors import Forbidden
 from relaybatch.ids import uuid7
@@ -80,6 +82,10 @@ def _read_context(owner_name: str) -> _Context:
 
 def _store(new: NewBatch, *, store_mark: str | None) -> None:
     """Store the requests, then the rows. Large submissions are checked against the quota before that, too."""
+    if not new.submission.requests:
+        with transaction.atomic():
+            store_file_batch(new)
+        return
     is_small = new.batch.total_items <= MAX_SMALL_ITEMS
     if not is_small:
         check_open_item_quota(new.batch.owner_id, new.batch.total_items)
@@ -115,4 +121,8 @@ def _new_batch(
         upstream_headers=dict(submission.upstream_headers),
         created_at=context.now,
         expires_at=context.now + timedelta(seconds=lifetime) if lifetime else None,
+        input_file_id=submission.input_file_id,
+        # A resubmission of some requests of the file: they are known.
+        in_progress_at=context.now if submission.input_file_id and submission.requests else None,
+        output_lifetime_seconds=submission.output_lifetime_seconds,
     )
