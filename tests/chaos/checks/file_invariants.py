@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FILES_MATCH = "output and error file hold the lines of the results, each in the right one"
 
 
-class _NotAnswered(Exception):
+class _NotAnsweredError(Exception):
     """A read that must succeed, since no fault is left."""
 
 
@@ -34,7 +34,7 @@ def check_files(final_state: FinalState, findings: Findings, web: WebClient) -> 
 def _compare(submission: Submission, web: WebClient) -> Iterator[str]:
     try:
         yield from _differences(submission, web)
-    except _NotAnswered as error:
+    except _NotAnsweredError as error:
         yield f"{submission.public_id}: {error}"
 
 
@@ -58,5 +58,5 @@ def _is_success(line: dict[str, Any]) -> bool:
 def _read(web: WebClient, submission: Submission, path: str) -> bytes:
     reply = web.call(random.Random(1), "GET", path, owner=submission.owner)
     if reply is None or reply.status != 200:
-        raise _NotAnswered(f"{path} gave {reply and reply.status}")
+        raise _NotAnsweredError(f"{path} gave {reply and reply.status}")
     return reply.body
