@@ -13,7 +13,7 @@ from batches.dialects.relay.submission import (
     MAX_METADATA_PAIRS,
     MAX_METADATA_VALUE_CHARACTERS,
     MIN_LIFETIME_SECONDS,
-    SHAPES,
+    accepted_shapes,
 )
 from batches.states import RateLimitMode
 from relaybatch.http.openapi import header
@@ -48,7 +48,7 @@ RELAY = {
     "title": "RelaySubmission",
     "type": "object",
     "properties": {
-        "shape": {"type": "string", "enum": list(SHAPES)},
+        "shape": {"type": "string", "enum": accepted_shapes()},
         "requests": {
             "type": "array",
             "minItems": 1,
