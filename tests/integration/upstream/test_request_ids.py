@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import uuid
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +22,7 @@ from tests.support.rows.submissions import chat_body, submit
 from tests.support.upstream import upstream_responses as answers
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Mapping
     from types import SimpleNamespace
 
