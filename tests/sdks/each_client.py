@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from routing.models import Binding, Model
 from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
@@ -30,15 +31,22 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaybatch-sdks"
 INSTALL_SECONDS, RUN_SECONDS = 600, 120
-# The name of its requirements, and its script.
+# The packages of this very environment: the newest `openai`, as pinned in requirements-dev.txt.
+OWN = "own"
+# The name of its requirements, and its script; the slowest first.
 PYTHON_CLIENTS = (
-    ("anthropic-0", "anthropic_sdk.py"),
-    ("anthropic-1", "anthropic_sdk.py"),
+    ("curator", "curator_batches.py"),
+    (OWN, "openai_files.py"),
+    ("openai-2", "openai_files.py"),
+    ("openai-1", "openai_files.py"),
+    ("inspect-ai", "inspect_ai_batches.py"),
     ("instructor", "instructor_batches.py"),
     ("any-llm", "any_llm_batches.py"),
     ("openapi-python-client", "generated_client.py"),
+    ("anthropic-0", "anthropic_sdk.py"),
+    ("anthropic-1", "anthropic_sdk.py"),
 )
-NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
+NODE_CLIENTS = ("openai_files.mjs", "openai.mjs", "anthropic.mjs")
 
 
 @pytest.fixture
@@ -47,6 +55,10 @@ def environment(
 ) -> dict[str, str]:
     """The variables that a client needs; no other variable of ours is set."""
     upstream.handler = prompted_responses.answer
+    embeddings = Model.objects.create(name="echo-1-embeddings", provider=catalog.provider)
+    Binding.objects.create(
+        model=embeddings, host=catalog.host, adapter="openai_embeddings", pricing=catalog.pricing
+    )
     deployment.worker()
     deployment.sweeper()
     inherited = {
@@ -63,7 +75,9 @@ def environment(
 def test_a_python_client_runs_batches_to_their_end(
     environment: dict[str, str], requirements: str, script: str
 ) -> None:
-    python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
+    python = Path(sys.executable)
+    if requirements != OWN:
+        python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
     _run([str(python), "-W", "ignore", str(HERE / "clients" / script)], environment, seconds=RUN_SECONDS)
 
 
