@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from routing.models import Binding, Model
+from tests.support.run.quick_starts import PRINTED, add_demo_models, assert_printed, quick_start
 from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ PYTHON_CLIENTS = (
     ("anthropic-0", "anthropic_sdk.py"),
     ("anthropic-1", "anthropic_sdk.py"),
 )
+needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
 NODE_CLIENTS = ("openai_files.mjs", "openai.mjs", "anthropic.mjs")
 
 
@@ -81,12 +83,23 @@ def test_a_python_client_runs_batches_to_their_end(
     _run([str(python), "-W", "ignore", str(HERE / "clients" / script)], environment, seconds=RUN_SECONDS)
 
 
-@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+@needs_node
 @pytest.mark.parametrize("script", NODE_CLIENTS)
 def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], script: str) -> None:
     folder = _node_modules(HERE / "requirements" / "package.json")
     shutil.copy(HERE / "clients" / script, folder)
     _run(["node", str(folder / script)], environment, seconds=RUN_SECONDS)
+
+
+@needs_node
+@pytest.mark.parametrize("heading", PRINTED)
+def test_a_quick_start_in_typescript_prints_its_results(
+    environment: dict[str, str], catalog: SimpleNamespace, heading: str
+) -> None:
+    add_demo_models(catalog)
+    script = _node_modules(HERE / "requirements" / "package.json") / f"{heading}.mjs"
+    script.write_text(quick_start("typescript.md", heading, "typescript"))
+    assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
 
 
 def _virtual_environment(requirements: Path) -> Path:
@@ -119,8 +132,10 @@ def _cache_folder(pins: Path) -> Path:
     return CACHE / f"{pins.stem}-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
-def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> None:
+def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> str:
+    """Return what it printed."""
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout

@@ -246,7 +246,8 @@ def check_failures(client):
 
 async def newest(pages):
     """The first of a list that is read to its end, page by page."""
-    return [one async for one in pages].pop(0)
+    found = [one async for one in pages]
+    return found[0]
 
 
 async def async_life():
