@@ -111,6 +111,17 @@ CANCELLED_MESSAGE_BATCH = MESSAGE_BATCH | {
     "processing_status": "canceling",
     "cancel_initiated_at": _CANCELLED_AT,
 }
+FILE: dict[str, Any] = {
+    "id": "file-019a4f2e6b1c7c3e9d5a2f60b1a3c4d5",
+    "object": "file",
+    "bytes": 20_480,
+    "created_at": 1_792_574_043,
+    "expires_at": None,
+    "filename": "requests.jsonl",
+    "purpose": "batch",
+    "status": "processed",
+    "status_details": None,
+}
 RESULT_LINES = (
     '{"custom_id":"greeting-1","result":{"type":"succeeded","message":{"content":"Hello."}}}\n'
     '{"custom_id":"greeting-2","result":{"type":"canceled"}}\n'

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from batches.models import Batch
-from batches.submission.idempotency import Idempotency, store_response, store_response_statement
+from batches.submission.idempotency import Idempotency, store_response_statement
 from batches.submission.owner_quota import (
     OPEN_ITEMS_BOUND,
     SHARE_QUOTA,
@@ -19,7 +19,8 @@ from batches.submission.owner_quota import (
     lock_quota,
     quota_key,
 )
-from batches.submission.resends import KeylessRequest, record_create, record_create_statement
+from batches.submission.replays import store_replay
+from batches.submission.resends import KeylessRequest, record_create_statement
 from relaybatch.db.pipeline import execute_pipelined
 from relaybatch.ids import uuid7_run_hex
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from django.db.models import Field
 
+    from batches.submission.replays import ReplayKey
     from batches.submission.submission import Submission
     from relaybatch.db.pipeline import Statement
 
@@ -52,7 +54,7 @@ class NewBatch:
 
     batch: Batch
     submission: Submission
-    replay_key: Idempotency | KeylessRequest | None
+    replay_key: ReplayKey | None
     status: int
     response: bytes = field(repr=False)
 
@@ -91,11 +93,7 @@ def store_rows(new: NewBatch) -> None:
     _copy_items(new)
     lock_quota(owner_id)
     check_open_item_quota(owner_id, 0)
-    match new.replay_key:
-        case Idempotency() as key:
-            store_response(owner_id, key, status=new.status, body=new.response)
-        case KeylessRequest() as request:
-            record_create(owner_id, request, status=new.status, body=new.response)
+    store_replay(owner_id, new.replay_key, status=new.status, body=new.response)
 
 
 def _replay_statements(new: NewBatch) -> list[Statement]:
