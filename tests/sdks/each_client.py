@@ -34,9 +34,10 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "rela
 INSTALL_SECONDS, RUN_SECONDS = 600, 120
 # The packages of this very environment: the newest `openai`, as pinned in requirements-dev.txt.
 OWN = "own"
-# The name of its requirements, and its script; the slowest first.
+# The name of its requirements, and its script; the slowest first. Curator is built on LiteLLM.
 PYTHON_CLIENTS = (
     ("curator", "curator_batches.py"),
+    ("curator", "litellm_batches.py"),
     (OWN, "openai_files.py"),
     ("openai-2", "openai_files.py"),
     ("openai-1", "openai_files.py"),
@@ -73,7 +74,9 @@ def environment(
     }
 
 
-@pytest.mark.parametrize(("requirements", "script"), PYTHON_CLIENTS, ids=[name for name, _ in PYTHON_CLIENTS])
+@pytest.mark.parametrize(
+    ("requirements", "script"), PYTHON_CLIENTS, ids=["-".join(client) for client in PYTHON_CLIENTS]
+)
 def test_a_python_client_runs_batches_to_their_end(
     environment: dict[str, str], requirements: str, script: str
 ) -> None:

@@ -12,10 +12,10 @@ anthropic = {"provider": "anthropic", "api_key": KEY, "api_base": URL}
 openai = {"provider": "openai", "api_key": KEY, "api_base": f"{URL}/v1"}
 
 
-def created(where, model, **fields):
-    """A batch of two requests out of a file, as any-llm reads it for every provider."""
+def created(where, model, *texts, **fields):
+    """A batch of requests out of a file, which any-llm reads for every provider."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file:
-        for text in ("good", "refuse"):
+        for text in texts:
             body = {"model": model, "max_tokens": 9, "messages": [{"role": "user", "content": text}]}
             line = {"custom_id": text, "method": "POST", "url": "/v1/chat/completions", "body": body}
             file.write(json.dumps(line) + "\n")
@@ -40,7 +40,7 @@ def check_end(ended):
     assert (ended.status, counts.total, counts.completed, counts.failed) == ("completed", 2, 1, 1), ended
 
 
-batch = created(anthropic, "echo-1-messages")
+batch = created(anthropic, "echo-1-messages", "good", "refuse")
 check_end(until_ended(batch.id, anthropic))
 good, refused = any_llm.retrieve_batch_results(batch_id=batch.id, **anthropic).results
 assert good.result.choices[0].message.content == "echo good", good
@@ -50,7 +50,7 @@ assert (refused.error.code, refused.error.message) == ("invalid_request_error", 
 assert [one.id for one in any_llm.list_batches(limit=5, **anthropic)] == [batch.id]
 assert any_llm.cancel_batch(batch_id=batch.id, **anthropic).id == batch.id
 
-batch = created(openai, "echo-1", metadata={"job": "nightly"})
+batch = created(openai, "echo-1", "good", "refuse", metadata={"job": "nightly"})
 ended = until_ended(batch.id, openai)
 check_end(ended)
 assert (ended.metadata, bool(ended.error_file_id)) == ({"job": "nightly"}, True), ended
@@ -58,6 +58,6 @@ assert (ended.metadata, bool(ended.error_file_id)) == ({"job": "nightly"}, True)
 (good,) = any_llm.retrieve_batch_results(batch_id=batch.id, **openai).results
 assert (good.custom_id, good.result.choices[0].message.content) == ("good", "echo good"), good
 assert [one.id for one in any_llm.list_batches(limit=5, **openai)] == [batch.id]
-running = created(openai, "echo-1")
+running = created(openai, "echo-1", "hang")
 assert any_llm.cancel_batch(batch_id=running.id, **openai).cancelling_at
 assert until_ended(running.id, openai).status == "cancelled"

@@ -21,8 +21,7 @@ class Person(BaseModel):
     age: int
 
 
-def submitted(processor):
-    texts = ["Ada is 36", "refuse"]
+def submitted(processor, *texts):
     buffer = processor.create_batch_from_messages([[{"role": "user", "content": text}] for text in texts])
     return processor.submit_batch(buffer)
 
@@ -36,7 +35,7 @@ def wait(processor, batch_id, *finals):
 
 
 processor = BatchProcessor("anthropic/echo-1-messages", Person)
-batch_id = submitted(processor)
+batch_id = submitted(processor, "Ada is 36", "refuse")
 wait(processor, batch_id, "ended")
 good, refused = processor.get_results(batch_id)
 assert good.result == Person(name="Ada", age=36), good
@@ -49,7 +48,7 @@ assert (listed[0].request_counts.total, listed[0].request_counts.succeeded) == (
 assert processor.cancel_batch(batch_id)["processing_status"] == "ended"
 
 processor = BatchProcessor("openai/echo-1", Person)
-batch_id = submitted(processor)
+batch_id = submitted(processor, "Ada is 36", "refuse")
 status = wait(processor, batch_id, "completed", "failed")
 assert status["request_counts"] == {"total": 2, "completed": 1, "failed": 1}, status
 (good,) = processor.get_results(batch_id)  # It reads the output file alone.
@@ -57,6 +56,6 @@ assert (good.custom_id, good.result) == ("request-0", Person(name="Ada", age=36)
 (listed,) = processor.list_batches(limit=5)
 assert (listed.id, listed.status.value, listed.request_counts.total) == (batch_id, "completed", 2), listed
 assert listed.metadata == {"description": "Instructor batch job"}, listed
-running = submitted(processor)
+running = submitted(processor, "hang")
 assert processor.cancel_batch(running)["cancelling_at"]
 assert wait(processor, running, "cancelled")["id"] == running
