@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from routing.models import Binding, Model
 from tests.support.run.quick_starts import PRINTED, add_demo_models, assert_printed, quick_start
 from tests.support.upstream import prompted_responses
 
@@ -58,10 +57,6 @@ def environment(
 ) -> dict[str, str]:
     """The variables that a client needs; no other variable of ours is set."""
     upstream.handler = prompted_responses.answer
-    embeddings = Model.objects.create(name="echo-1-embeddings", provider=catalog.provider)
-    Binding.objects.create(
-        model=embeddings, host=catalog.host, adapter="openai_embeddings", pricing=catalog.pricing
-    )
     deployment.worker()
     deployment.sweeper()
     inherited = {
