@@ -32,7 +32,7 @@ def form(*parts: bytes, boundary: str = BOUNDARY) -> bytes:
 
 
 def file_form(
-    content: bytes = LINES, filename: str | None = "in.jsonl", purpose: str = "batch", **fields: str
+    content: bytes = LINES, /, filename: str | None = "in.jsonl", purpose: str = "batch", **fields: str
 ) -> bytes:
     parts = [part(name, value.encode()) for name, value in ({"purpose": purpose} | fields).items()]
     return form(*parts, part("file", content, filename=filename))
