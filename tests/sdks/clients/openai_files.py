@@ -63,6 +63,10 @@ def by_custom_id(text):
     return {line["custom_id"]: line for line in map(json.loads, text.splitlines())}
 
 
+def check_models(client):
+    assert {"echo-1", "echo-1-responses", "echo-1-embeddings"} <= {model.id for model in client.models.list()}
+
+
 def check_uploads(client):
     """A path, an open file, a buffer, bytes, and a tuple with a name."""
     content = jsonl("good")
@@ -73,7 +77,9 @@ def check_uploads(client):
         with path.open("rb") as opened:
             files.append(client.files.create(file=opened, purpose="batch"))
     files.append(client.files.create(file=io.BytesIO(content), purpose="batch"))
-    files.append(client.files.create(file=content, purpose="batch"))
+    # What other gateways want besides is ignored, here and in a create.
+    wanted = {"target_model_names": "echo-1", "custom_llm_provider": "openai"}
+    files.append(client.files.create(file=content, purpose="batch", extra_body=wanted))
     named = ("Grüße 😀.jsonl", content)
     files.append(client.files.create(file=named, purpose="batch", expires_after=HOUR))
     names = ["by path.jsonl", "by path.jsonl", "upload", "upload", "Grüße 😀.jsonl"]
@@ -107,6 +113,7 @@ def check_whole_life(client):
         jsonl("good", "odd", "refuse"),
         metadata={"job": "nightly"},
         output_expires_after=HOUR,
+        extra_body={"custom_llm_provider": "openai", "model": "echo-1"},
     )
     assert (batch.object, batch.status, batch.endpoint) == ("batch", "validating", CHAT), batch
     assert (batch.metadata, batch.completion_window) == ({"job": "nightly"}, "24h"), batch
@@ -281,6 +288,7 @@ async def async_life():
 
 
 with openai.OpenAI(**OPTIONS) as client:
+    check_models(client)
     check_uploads(client)
     check_whole_life(client)
     check_other_endpoints(client)
