@@ -26,6 +26,7 @@ from relaybatch.http.errors import InvalidRequest
 from relaybatch.ids import uuid7_run_hex
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable, Iterator, Sequence
 
     from django.db.models import Field
@@ -109,17 +110,25 @@ def store_rows(new: NewBatch) -> None:
 def store_file_batch(new: NewBatch) -> None:
     """Store the row of a batch whose requests are still to be read from its file, in the caller's transaction.
 
-    Raises InvalidRequest unless the owner has such a file. The file's row is locked until the commit: whoever deletes
-    it sees the batch then, and keeps the content until that is validated.
+    Raises InvalidRequest unless the owner has such a file, else as `accept_batch` does.
     """
-    file = File.objects.present().filter(owner_id=new.batch.owner_id, id__in=[new.batch.input_file_id])
-    purpose = file.select_for_update(no_key=True).values_list("purpose", flat=True).first()
-    if purpose != INPUT_PURPOSE:
+    owner_id, file_id = new.batch.owner_id, new.batch.input_file_id
+    if file_id is None or not lock_input_file(owner_id, file_id):
         raise InvalidRequest(NO_SUCH_FILE, param="input_file_id")
     new.batch.save(force_insert=True)
-    lock_quota(new.batch.owner_id)
-    check_open_item_quota(new.batch.owner_id, 1)
-    store_replay(new.batch.owner_id, new.replay_key, status=new.status, body=new.response)
+    lock_quota(owner_id)
+    check_open_item_quota(owner_id, 1)
+    store_replay(owner_id, new.replay_key, status=new.status, body=new.response)
+
+
+def lock_input_file(owner_id: int, file_id: uuid.UUID) -> bool:
+    """Hold the file until the caller's transaction ends; False if the owner has no such file for a batch.
+
+    A delete waits, and so does the sweeper: it sees the batch that is created in this transaction, and keeps the
+    content while that is validated.
+    """
+    file = File.objects.present().filter(owner_id=owner_id, id=file_id, purpose=INPUT_PURPOSE)
+    return bool(file.select_for_update(no_key=True).values_list("id", flat=True))
 
 
 def _replay_statements(new: NewBatch) -> list[Statement]:
