@@ -76,7 +76,7 @@ def test_a_line_has_the_upstreams_name_of_its_call_or_the_items_id(
     client: Client, rows: SimpleNamespace
 ) -> None:
     batch = validated(client, rows, *"abcd")
-    refused = {
+    refused: dict[str, Any] = {
         "error_code": "upstream_status",
         "error": "batch item: upstream status 400",
         "upstream_status": 400,
