@@ -93,14 +93,15 @@ def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], sc
 
 
 @needs_node
-@pytest.mark.parametrize("heading", PRINTED)
-def test_a_quick_start_in_typescript_prints_its_results(
-    environment: dict[str, str], catalog: SimpleNamespace, heading: str
+def test_the_quick_starts_in_typescript_print_their_results(
+    environment: dict[str, str], catalog: SimpleNamespace
 ) -> None:
     add_demo_models(catalog)
-    script = _node_modules(HERE / "requirements" / "package.json") / f"{heading}.mjs"
-    script.write_text(quick_start("typescript.md", heading, "typescript"))
-    assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
+    folder = _node_modules(HERE / "requirements" / "package.json")
+    for heading in PRINTED:
+        script = folder / f"{heading}.mjs"
+        script.write_text(quick_start("typescript.md", heading, "typescript"))
+        assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
 
 
 def _virtual_environment(requirements: Path) -> Path:
