@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import SimpleNamespace
 
+    from pytest_django import Settings
+
     from tests.support.upstream.upstream import Answer, Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -74,6 +76,23 @@ def test_a_completed_item_keeps_it(
     upstream.script(chat(headers))
     item = run_new(catalog)
     assert (item.state, item.upstream_request_id) == ("completed", kept)
+
+
+def test_an_item_whose_response_is_an_object_of_its_own_keeps_it(
+    catalog: SimpleNamespace, upstream: Upstream, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_INLINE_RESPONSE_BYTES = 0
+    upstream.script(chat({"x-request-id": "req_1"}))
+    item = run_new(catalog)
+    assert (item.state, item.upstream_request_id) == ("completed", "req_1")
+
+
+def test_an_item_that_waits_for_another_host_key_keeps_it(upstream: Upstream) -> None:
+    catalog = make_catalog(upstream.url, host_key_values=("key-one",))
+    upstream.script(failed(403, "req_1"))
+    batch = submit(catalog, chat_body(), on_rate_limit="wait")
+    item = run(BatchItem.objects.get(batch_id=batch.id).id)
+    assert (item.state, item.excused, item.upstream_request_id) == ("available", 1, "req_1")
 
 
 @pytest.mark.parametrize(

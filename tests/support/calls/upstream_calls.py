@@ -22,15 +22,9 @@ BODIES = {
 }
 
 
-def call_of(
-    catalog: SimpleNamespace,
-    *,
-    adapter: str = "openai",
-    body: bytes | None = None,
-    seconds: float = 20.0,
-    headers: Mapping[str, str] | None = None,
-) -> Call:
-    caller = Caller(
+def caller_of(catalog: SimpleNamespace) -> Caller:
+    """Who calls with the relay key of the catalog (tests/support/rows/catalog.py)."""
+    return Caller(
         owner=catalog.relay_key.key_hash,
         credential_kind="key",
         credential_id=str(catalog.relay_key.id),
@@ -40,8 +34,18 @@ def call_of(
         project_id=catalog.project.id,
         team_id=catalog.team.id,
     )
+
+
+def call_of(
+    catalog: SimpleNamespace,
+    *,
+    adapter: str = "openai",
+    body: bytes | None = None,
+    seconds: float = 20.0,
+    headers: Mapping[str, str] | None = None,
+) -> Call:
     return Call(
-        caller=caller,
+        caller=caller_of(catalog),
         adapter=adapter,
         body=BODIES[adapter] if body is None else body,
         idempotency_key=str(uuid.uuid4()),
