@@ -1,4 +1,4 @@
-"""Files that are deleted or over: gone at once, removed by the sweeper, but not while a batch is validated from them."""
+"""Files that are deleted or over: gone at once, and removed, but not while a batch is validated from them."""
 
 from __future__ import annotations
 
