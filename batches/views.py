@@ -11,7 +11,7 @@ from rest_framework.viewsets import GenericViewSet
 from batches.api_view import CreatingView
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
-from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
+from batches.dialects import CHAT, DIALECTS, MESSAGES, OPENAI, RELAY
 from batches.dialects.body_parser import parse_body
 from batches.dialects.detection import detect_dialect
 from batches.dialects.dialect_response import JSON_CONTENT_TYPE
@@ -48,16 +48,16 @@ if TYPE_CHECKING:
 class BatchViewSet(CreatingView, GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
-    dialects: tuple[Dialect, ...] = (RELAY, CHAT)
+    dialects: tuple[Dialect, ...] = (RELAY, CHAT, OPENAI)
     too_large_error: type[ApiError] = InvalidRequest
 
     def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:
         return detect_dialect(parsed)
 
-    def listed_dialect(self, parameters: QueryParams) -> Dialect:
-        """The dialect that the query asks for, by default chat: OpenAI's SDK sends no such parameter."""
-        name = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
-        return DIALECTS[name]
+    def listed_dialects(self, parameters: QueryParams) -> tuple[Dialect, ...]:
+        """The dialect that the query asks for. By default, those with OpenAI's batch object, which share a list."""
+        name = parameters.choice("dialect", default="", among=["", *(one.name for one in self.dialects)])
+        return (DIALECTS[name],) if name else (OPENAI, CHAT)
 
     def get_queryset(self) -> BatchQuerySet:
         visible = Batch.objects.visible_to(self.credential)
@@ -78,10 +78,11 @@ class BatchViewSet(CreatingView, GenericViewSet[Batch]):
 
     def list(self, request: Request) -> HttpResponseBase:
         context = self._context
-        dialect = self.listed_dialect(context.parameters)
-        owned = Batch.objects.owned_by(self.credential).of_dialect(dialect.name).select_related("owner")
+        dialects = self.listed_dialects(context.parameters)
+        names = [dialect.name for dialect in dialects]
+        owned = Batch.objects.owned_by(self.credential).of_dialect(*names).select_related("owner")
         with one_snapshot():
-            response = dialect.render_list(owned, context)
+            response = dialects[0].render_list(owned, context)
         return to_http_response(response, request)
 
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -95,10 +96,10 @@ class BatchViewSet(CreatingView, GenericViewSet[Batch]):
         return to_http_response(dialect.render_results(batch, self._context), request)
 
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
-        cancel_batch(self._get_batch(batch_id)[0])
+        changed = cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            response = dialect.render_cancelled(batch, self._context)
+            response = dialect.render_cancelled(batch, self._context, changed=changed)
         return to_http_response(response, request)
 
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -159,5 +160,5 @@ class MessageBatchViewSet(BatchViewSet):
     def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
-    def listed_dialect(self, parameters: QueryParams) -> Dialect:  # noqa: ARG002
-        return MESSAGES
+    def listed_dialects(self, parameters: QueryParams) -> tuple[Dialect, ...]:  # noqa: ARG002
+        return (MESSAGES,)

@@ -45,7 +45,7 @@ def mark_files_over() -> None:
     """Mark as deleted what has expired, or is older than RELAY_BATCH_RETENTION_DAYS.
 
     A file is removed only when it is marked and no batch is validated from it. A batch in creation holds the file's
-    row (`lock_input_file`): the mark comes after its commit, or it finds the mark.
+    row (`store_file_batch`): the mark comes after its commit, or it finds the mark.
     """
     with transaction.atomic():
         over = File.objects.over().select_for_update(skip_locked=True).order_by("id")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import uuid
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -14,9 +12,11 @@ from django.db.models.functions import Now
 
 from batches.models.batch import VALIDATING, Batch
 from batches.models.owner import Owner
+from batches.models.public_ids import parse_uuid
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
+    import uuid
     from datetime import datetime
 
     from routing.credentials.credential import Credential
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 FilePurpose: TypeAlias = Literal["batch", "batch_output"]
 
 FILE_ID_PREFIX = "file-"
-
-
-_DIGITS = re.compile("[0-9a-f]{32}")
 
 
 def _over() -> Q:
@@ -109,10 +106,9 @@ class File(models.Model):
 
 def parse_file_id(text: str) -> uuid.UUID | None:
     """Return the row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
-    digits = text.removeprefix(FILE_ID_PREFIX)
-    if digits == text or not _DIGITS.fullmatch(digits):
+    if not text.startswith(FILE_ID_PREFIX):
         return None
-    return uuid.UUID(digits)
+    return parse_uuid(text.removeprefix(FILE_ID_PREFIX), length=32)
 
 
 def file_public_id(file_id: uuid.UUID) -> str:

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from django.db import transaction
+
 from batches.models import Batch
 from batches.submission.create_context import read_create_context
 from batches.submission.owner_quota import check_open_item_quota
 from batches.submission.store_requests import commit_or_discard, store_requests
-from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_rows, store_small
+from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_file_batch, store_rows, store_small
 from relaybatch.http.errors import Forbidden
 from relaybatch.ids import uuid7
 
@@ -61,6 +63,10 @@ def accept_batch(
 
 def _store(new: NewBatch, *, store_mark: str | None) -> None:
     """Store the requests, then the rows. Large submissions are checked against the quota before that, too."""
+    if not new.submission.requests:
+        with transaction.atomic():
+            store_file_batch(new)
+        return
     is_small = new.batch.total_items <= MAX_SMALL_ITEMS
     if not is_small:
         check_open_item_quota(new.batch.owner_id, new.batch.total_items)
@@ -96,4 +102,8 @@ def _new_batch(
         upstream_headers=dict(submission.upstream_headers),
         created_at=context.now,
         expires_at=context.now + timedelta(seconds=lifetime) if lifetime else None,
+        input_file_id=submission.input_file_id,
+        # A resubmission of some requests of the file: they are known.
+        in_progress_at=context.now if submission.input_file_id and submission.requests else None,
+        output_lifetime_seconds=submission.output_lifetime_seconds,
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.run.quick_starts import PRINTED, add_demo_models, assert_printed, quick_start
 from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
@@ -30,15 +31,24 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaybatch-sdks"
 INSTALL_SECONDS, RUN_SECONDS = 600, 120
-# The name of its requirements, and its script.
+# The packages of this very environment: the newest `openai`, as pinned in requirements-dev.txt.
+OWN = "own"
+# The name of its requirements, and its script; the slowest first. Curator is built on LiteLLM.
 PYTHON_CLIENTS = (
-    ("anthropic-0", "anthropic_sdk.py"),
-    ("anthropic-1", "anthropic_sdk.py"),
+    ("curator", "curator_batches.py"),
+    ("curator", "litellm_batches.py"),
+    (OWN, "openai_files.py"),
+    ("openai-2", "openai_files.py"),
+    ("openai-1", "openai_files.py"),
+    ("inspect-ai", "inspect_ai_batches.py"),
     ("instructor", "instructor_batches.py"),
     ("any-llm", "any_llm_batches.py"),
     ("openapi-python-client", "generated_client.py"),
+    ("anthropic-0", "anthropic_sdk.py"),
+    ("anthropic-1", "anthropic_sdk.py"),
 )
-NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
+needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+NODE_CLIENTS = ("openai_files.mjs", "openai.mjs", "anthropic.mjs")
 
 
 @pytest.fixture
@@ -59,20 +69,35 @@ def environment(
     }
 
 
-@pytest.mark.parametrize(("requirements", "script"), PYTHON_CLIENTS, ids=[name for name, _ in PYTHON_CLIENTS])
+@pytest.mark.parametrize(
+    ("requirements", "script"), PYTHON_CLIENTS, ids=["-".join(client) for client in PYTHON_CLIENTS]
+)
 def test_a_python_client_runs_batches_to_their_end(
     environment: dict[str, str], requirements: str, script: str
 ) -> None:
-    python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
+    python = Path(sys.executable)
+    if requirements != OWN:
+        python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
     _run([str(python), "-W", "ignore", str(HERE / "clients" / script)], environment, seconds=RUN_SECONDS)
 
 
-@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+@needs_node
 @pytest.mark.parametrize("script", NODE_CLIENTS)
 def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], script: str) -> None:
     folder = _node_modules(HERE / "requirements" / "package.json")
     shutil.copy(HERE / "clients" / script, folder)
     _run(["node", str(folder / script)], environment, seconds=RUN_SECONDS)
+
+
+@needs_node
+@pytest.mark.parametrize("heading", PRINTED)
+def test_a_quick_start_in_typescript_prints_its_results(
+    environment: dict[str, str], catalog: SimpleNamespace, heading: str
+) -> None:
+    add_demo_models(catalog)
+    script = _node_modules(HERE / "requirements" / "package.json") / f"{heading}.mjs"
+    script.write_text(quick_start("typescript.md", heading, "typescript"))
+    assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
 
 
 def _virtual_environment(requirements: Path) -> Path:
@@ -105,8 +130,10 @@ def _cache_folder(pins: Path) -> Path:
     return CACHE / f"{pins.stem}-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
-def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> None:
+def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> str:
+    """Return what it printed."""
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout

@@ -1,4 +1,4 @@
-"""Files that are deleted or over: gone at once, and removed, but not while a batch is validated from them."""
+"""Files that are deleted or over: gone at once, removed by the sweeper, but kept for a batch that is validated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import resource
 import shutil
 import threading
-import uuid
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,13 +16,12 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.db.models.functions import Now
 
-from batches.files.input_file import find_input_file, lock_input_file
 from batches.files.remove import FILES_PER_STEP, delete_file, mark_files_over
 from batches.models import Batch, File
 from batches.payloads import open_store
+from batches.submission.store_rows import lock_input_file
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7
-from routing.credentials.credential import authenticate
 from tests.support.calls.file_calls import (
     LINES,
     content_of,
@@ -33,7 +31,6 @@ from tests.support.calls.file_calls import (
     stored_folders,
     upload,
 )
-from tests.support.rows.catalog import make_caller
 from tests.support.rows.submissions import submit
 from tests.support.servers.deployment import wait_until
 
@@ -173,23 +170,6 @@ def test_an_upload_that_the_store_does_not_take_is_a_503_and_stores_nothing(
     assert stored_folders() == before
 
 
-def test_an_input_file_is_one_of_the_callers_with_that_purpose(client: Client, rows: SimpleNamespace) -> None:
-    file, output = upload(client, rows), upload(client, rows)
-    File.objects.filter(id=output.id).update(purpose="batch_output")
-    caller, stranger = authenticate(rows.relay_key_value), authenticate(make_caller(rows).relay_key_value)
-    assert find_input_file(caller, file.public_id) == file
-    for credential, text in (
-        (stranger, file.public_id),
-        (caller, output.public_id),
-        (caller, f"file-{uuid.uuid4().hex}"),
-        (caller, str(file.id)),
-        (caller, ""),
-    ):
-        assert find_input_file(credential, text) is None
-    delete_file(file.id)
-    assert find_input_file(caller, file.public_id) is None
-
-
 class HeldFile:
     """A transaction on a thread of its own that has locked the file, until `commit`."""
 
@@ -212,7 +192,7 @@ class HeldFile:
 
     def _run(self) -> None:
         with transaction.atomic():
-            assert lock_input_file(self._file.id)
+            assert lock_input_file(self._file.owner_id, self._file.id)
             self._create()
             self._locked.set()
             self._go.wait(30)
@@ -280,7 +260,7 @@ def test_a_file_that_is_gone_cannot_be_held(client: Client, rows: SimpleNamespac
         case "unknown":
             file_id = uuid7()
     with transaction.atomic():
-        assert not lock_input_file(file_id)
+        assert not lock_input_file(file.owner_id, file_id)
 
 
 def test_marking_what_is_over_waits_for_nobody(client: Client, rows: SimpleNamespace) -> None:

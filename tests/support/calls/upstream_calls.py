@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 BODIES = {
     "openai": b'{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}',
     "openai_responses": b'{"model":"echo-1-responses","input":"hi"}',
+    "openai_embeddings": b'{"model":"echo-1-embeddings","input":["hi","you"]}',
     "anthropic": b'{"model":"echo-1-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
 }
 
