@@ -131,9 +131,10 @@ def test_a_chunked_upload_that_breaks_off_stores_nothing(
 
 
 def test_a_slow_upload_holds_no_connection_to_the_database(store: Web, rows: SimpleNamespace) -> None:
-    body = file_form(bytes(4 * MIB))
+    body, before = file_form(bytes(4 * MIB)), stored_names()
     with store.connected() as client:
         client.sendall(head(rows, f"Content-Length: {len(body)}") + body[: 3 * MIB])
+        wait_until(lambda: stored_names() > before, store.log)
         # An idle connection that nobody holds is closed after a second.
         wait_until(lambda: sessions_of_web() == 0, lambda: str(sessions_of_web()))
         client.sendall(body[3 * MIB :])
