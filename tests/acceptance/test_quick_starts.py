@@ -24,31 +24,32 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-@pytest.mark.parametrize("heading", PRINTED)
-def test_a_quick_start_in_python_prints_its_results(
-    heading: str,
-    web: Web,
-    deployment: Deployment,
-    catalog: SimpleNamespace,
-    upstream: Upstream,
-    tmp_path: Path,
+def test_the_quick_starts_in_python_print_their_results(
+    web: Web, deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, tmp_path: Path
 ) -> None:
     upstream.handler = prompted_responses.answer
     add_demo_models(catalog)
     deployment.worker()
     deployment.sweeper()
-    script = tmp_path / "batch.py"
-    script.write_text(quick_start("python.md", heading, "python"))
+    environment = {"PATH": os.environ["PATH"], "URL": web.origin, "RELAY_KEY": catalog.relay_key_value}
+    for heading in PRINTED:
+        script = tmp_path / "batch.py"
+        script.write_text(quick_start("python.md", heading, "python"))
+        assert_printed(heading, run(script, environment))
+        if heading == "Chat completions":  # It deletes its files.
+            assert not File.objects.filter(deleted_at=None).exists()
+
+
+def run(script: Path, environment: dict[str, str]) -> str:
+    """Return what it printed."""
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],
-        cwd=tmp_path,
-        env={"PATH": os.environ["PATH"], "URL": web.origin, "RELAY_KEY": catalog.relay_key_value},
+        cwd=script.parent,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert_printed(heading, done.stdout)
-    if heading == "Chat completions":
-        assert not File.objects.filter(deleted_at=None).exists()
+    return done.stdout

@@ -6,6 +6,8 @@ in `requirements/` and cached below $XDG_CACHE_HOME/relaybatch-sdks.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -20,6 +22,7 @@ from tests.support.run.quick_starts import PRINTED, add_demo_models, assert_prin
 from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import SimpleNamespace
 
     from tests.support.servers.deployment import Deployment
@@ -90,38 +93,51 @@ def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], sc
 
 
 @needs_node
-@pytest.mark.parametrize("heading", PRINTED)
-def test_a_quick_start_in_typescript_prints_its_results(
-    environment: dict[str, str], catalog: SimpleNamespace, heading: str
+def test_the_quick_starts_in_typescript_print_their_results(
+    environment: dict[str, str], catalog: SimpleNamespace
 ) -> None:
     add_demo_models(catalog)
-    script = _node_modules(HERE / "requirements" / "package.json") / f"{heading}.mjs"
-    script.write_text(quick_start("typescript.md", heading, "typescript"))
-    assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
+    folder = _node_modules(HERE / "requirements" / "package.json")
+    for heading in PRINTED:
+        script = folder / f"{heading}.mjs"
+        script.write_text(quick_start("typescript.md", heading, "typescript"))
+        assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
 
 
 def _virtual_environment(requirements: Path) -> Path:
     folder = _cache_folder(requirements)
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
-        install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
-        _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "complete").touch()
+    with _installing(folder) as is_needed:
+        if is_needed:
+            _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
+            install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
+            _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
     return python
 
 
 def _node_modules(package: Path) -> Path:
     folder = _cache_folder(package)
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        shutil.copy(package, folder)
-        install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
-        _run(install, dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "complete").touch()
+    with _installing(folder) as is_needed:
+        if is_needed:
+            folder.mkdir()
+            shutil.copy(package, folder)
+            install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]
+            _run([*install, str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
     return folder
+
+
+@contextlib.contextmanager
+def _installing(folder: Path) -> Iterator[bool]:
+    """Yield whether the packages are still to be installed; another process that wants them waits meanwhile."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        complete = folder / "complete"
+        is_needed = not complete.exists()
+        if is_needed:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield is_needed
+        complete.touch()
 
 
 def _cache_folder(pins: Path) -> Path:
