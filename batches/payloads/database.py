@@ -9,7 +9,7 @@ from django.db.models import CharField, Func, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
-from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter
+from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter, put_chunk
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
@@ -28,7 +28,7 @@ class DatabasePayloads:
         try:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
-                    _put_chunk(PayloadChunk(name=name, part=number, data=chunk))
+                    put_chunk(name, number, chunk)
         except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
@@ -96,12 +96,6 @@ class DatabasePayloads:
 
     def check_free_space(self) -> None:
         """Nothing to check: a full database rejects every write itself."""
-
-
-def _put_chunk(chunk: PayloadChunk) -> None:
-    PayloadChunk.objects.bulk_create(
-        [chunk], update_conflicts=True, unique_fields=["name", "part"], update_fields=["data"]
-    )
 
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:

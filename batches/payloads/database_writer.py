@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, LiteralString, Self
 
 from django.db import DatabaseError, transaction
 
@@ -12,12 +12,26 @@ from batches.models import PayloadChunk
 from batches.payloads.errors import PayloadWriteError
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
+from relaybatch.db.pipeline import execute_prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
 CHUNK_BYTES = 1 << 20
+_PUT_CHUNK: LiteralString = """
+INSERT INTO batches_payloadchunk (name, part, data) VALUES (%s, %s, %b)
+ON CONFLICT (name, part) DO UPDATE SET data = EXCLUDED.data RETURNING part
+"""
+
+
+def put_chunk(name: str, part: int, data: bytes) -> None:
+    """Store a piece of an object. Raises Django's database errors.
+
+    Not by the ORM: it writes the bytes into the statement, and psycopg counts uses of the last 100 statements of each
+    connection, which would keep them all in memory.
+    """
+    execute_prepared(_PUT_CHUNK, [name, part, data])
 
 
 class DatabaseWriter:
@@ -59,7 +73,7 @@ class DatabaseWriter:
 
     def _store(self, piece: bytes) -> None:
         with self._write_errors():
-            PayloadChunk.objects.create(name=self._unfinished, part=self._parts, data=piece)
+            put_chunk(self._unfinished, self._parts, piece)
         self._parts += 1
         release_connection()
 

@@ -18,7 +18,6 @@ from django.db.models.functions import Now
 
 from batches.files.remove import FILES_PER_STEP, delete_file, mark_files_over
 from batches.models import Batch, File
-from batches.payloads import open_store
 from batches.submission.store_rows import lock_input_file
 from batches.sweeper.cleanup import Cleanup
 from relaybatch.ids import uuid7
@@ -264,9 +263,12 @@ def test_a_file_that_is_gone_cannot_be_held(client: Client, rows: SimpleNamespac
 
 
 def test_marking_what_is_over_waits_for_nobody(client: Client, rows: SimpleNamespace) -> None:
-    file, other = upload(client, rows), upload(client, rows)
-    with HeldFile(file, lambda: None):
-        File.objects.filter(id=other.id).update(expires_at=Now())
+    held, other = upload(client, rows), upload(client, rows)
+    File.objects.update(expires_at=Now() + timedelta(seconds=1))
+    with HeldFile(held, lambda: None):
+        wait_until(lambda: not File.objects.present().exists(), lambda: "nothing expires")
         mark_files_over()
-    assert File.objects.get(id=other.id).deleted_at
-    assert open_store().read_file(file.id, offset=0, length=1) == LINES[:1]
+        assert File.objects.get(id=held.id).deleted_at is None
+        assert File.objects.get(id=other.id).deleted_at
+    mark_files_over()
+    assert File.objects.get(id=held.id).deleted_at

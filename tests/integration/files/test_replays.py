@@ -22,11 +22,9 @@ from tests.support.calls.file_calls import (
 )
 from tests.support.rows.catalog import make_caller
 from tests.support.run.races import run_concurrently
-from tests.support.servers.web import web_process
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from types import SimpleNamespace
 
     from django.test import Client
@@ -163,18 +161,10 @@ def test_a_key_that_is_none_is_refused(client: Client, rows: SimpleNamespace, ke
     assert error_of(refused) == (400, "invalid_field", "Idempotency-Key")
 
 
-@pytest.fixture(params=["directory", "postgres:"])
-def stores(request: pytest.FixtureRequest, tmp_path: Path, transactional_db: None) -> Iterator[Web]:
-    """A web process on each kind of store: with `postgres:` the content takes connections, beside the locks'."""
-    url = {"RELAY_BATCH_PAYLOAD_URL": request.param} if request.param == "postgres:" else {}
-    with web_process(tmp_path, **url) as web:
-        yield web
-
-
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("headers", [{"Idempotency-Key": "k"}, {"x-stainless-retry-count": "1"}])
 def test_of_several_at_once_one_makes_the_file_and_all_get_its_answer(
-    stores: Web, rows: SimpleNamespace, headers: dict[str, str]
+    store: Web, rows: SimpleNamespace, headers: dict[str, str]
 ) -> None:
     content = bytes(3_000_000)
     sent = [dict(headers) for _ in range(4)]
@@ -183,10 +173,10 @@ def test_of_several_at_once_one_makes_the_file_and_all_get_its_answer(
 
     def send(named: dict[str, str]) -> Reply:
         kind = {"Content-Type": "multipart/form-data; boundary=b0undary"}
-        return stores.call("POST", "/v1/files", headers=rows.headers | kind | named, body=file_form(content))
+        return store.call("POST", "/v1/files", headers=rows.headers | kind | named, body=file_form(content))
 
     replies: list[Any] = run_concurrently([lambda named=named: send(named) for named in sent])  # type: ignore[misc]
-    assert {reply.status for reply in replies} == {200}, stores.log()
+    assert {reply.status for reply in replies} == {200}, store.log()
     if "Idempotency-Key" in headers:
         assert len({reply.body for reply in replies}) == File.objects.count() == 1
     else:  # a lower count never gets what a higher one had
