@@ -51,7 +51,7 @@ class PendingBatches:
 
     def _next_of_each_owner(self) -> list[uuid.UUID]:
         now = self._clock()
-        self._forget_pauses(before=now - MAX_PAUSE_SECONDS)
+        self._delete_old_pauses(before=now - MAX_PAUSE_SECONDS)
         paused = [batch_id for batch_id, (until, _) in self._pauses.items() if until > now]
         rows = self._waiting().exclude(id__in=paused).order_by("owner_id", "id").distinct("owner_id")
         return sorted(rows.values_list("id", flat=True))
@@ -70,7 +70,7 @@ class PendingBatches:
         else:
             self._pauses.pop(batch_id, None)
 
-    def _forget_pauses(self, *, before: float) -> None:
+    def _delete_old_pauses(self, *, before: float) -> None:
         """Of batches that wait no more, as they were cancelled; one that waits is tried as soon as its pause ends."""
         self._pauses = {batch_id: pause for batch_id, pause in self._pauses.items() if pause[0] > before}
 
