@@ -48,9 +48,12 @@ def complete_share(share: float) -> None:
 
 
 def plan(statement: str, parameters: dict[str, object]) -> str:
-    """With an index wherever one can serve: whether it pays in a table of this size is another question."""
+    """With an index wherever one can serve: whether it pays in a table of this size is another question, and how much
+    of it PostgreSQL knows to be visible to all depends on what else ran.
+    """
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_bitmapscan = off")
         cursor.execute(f"EXPLAIN {statement}", parameters)  # type: ignore[arg-type]
         return "\n".join(row[0] for row in cursor.fetchall())
 
