@@ -1,4 +1,4 @@
-"""The batch routes. A trailing slash is optional on all of them (relaybatch.http.middleware)."""
+"""The routes of batches and files. A trailing slash is optional on all of them (relaybatch.http.middleware)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from django.urls import path
 
+from batches.file_views import FileViewSet
 from batches.views import BatchViewSet, MessageBatchViewSet
 
 if TYPE_CHECKING:
@@ -25,4 +26,7 @@ def _collection(prefix: str, views: type[BatchViewSet]) -> list[URLPattern]:
 urlpatterns = [
     *_collection("v1/batches", BatchViewSet),
     *_collection("v1/messages/batches", MessageBatchViewSet),
+    path("v1/files", FileViewSet.as_view({"get": "list", "post": "create"})),
+    path("v1/files/<str:file_id>", FileViewSet.as_view({"get": "retrieve", "delete": "destroy"})),
+    path("v1/files/<str:file_id>/content", FileViewSet.as_view({"get": "content"})),
 ]

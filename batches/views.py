@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import re
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from django.http import HttpResponse
 from rest_framework.viewsets import GenericViewSet
 
+from batches.api_view import CreatingView
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
-from batches.dialects import CHAT, DIALECTS, MESSAGES, RELAY
+from batches.dialects import CHAT, DIALECTS, MESSAGES, OPENAI, RELAY
 from batches.dialects.body_parser import parse_body
 from batches.dialects.detection import detect_dialect
 from batches.dialects.dialect_response import JSON_CONTENT_TYPE
@@ -22,57 +21,46 @@ from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.submission.accept import accept_batch
 from batches.submission.failed_item_filter import parse_item_filter
-from batches.submission.idempotency import Idempotency, ReplayedResponse, raise_if_replayed
-from batches.submission.resends import KeylessRequest, deduplicate, parse_resend_count, request_digest
+from batches.submission.replays import CreateRequest, check_before_body, unless_replayed
 from batches.submission.resubmit import build_resubmission
 from relaybatch.db.snapshot import one_snapshot
-from relaybatch.http.api_view import MethodCheckBeforeAuth
 from relaybatch.http.body.body_limits import MAX_ITEM_FILTER_BYTES
 from relaybatch.http.body.json_scan import too_deep
 from relaybatch.http.body.request_body import body_too_large, read_body
 from relaybatch.http.errors import InvalidRequest, NotFound, TooLarge
 from relaybatch.http.public_url import public_origin
 from relaybatch.http.query_params import QueryParams
-from routing.credentials.credential import check_may_create
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from django.http.response import HttpResponseBase
     from rest_framework.request import Request
-    from rest_framework.response import Response
 
     from batches.dialects import Dialect
     from batches.dialects.body_parser import SubmissionBody
     from batches.models.batch import BatchQuerySet
+    from batches.submission.replays import ReplayKey
     from batches.submission.submission import Submission
     from relaybatch.http.errors import ApiError
-    from routing.credentials.credential import Credential
-
-_VALID_IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 
 
-class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
+class BatchViewSet(CreatingView, GenericViewSet[Batch]):
     """`/v1/batches`. Other people's batches, unknown ids and malformed ones are all the same 404."""
 
-    dialects: tuple[Dialect, ...] = (RELAY, CHAT)
+    dialects: tuple[Dialect, ...] = (RELAY, CHAT, OPENAI)
     too_large_error: type[ApiError] = InvalidRequest
-
-    def handle_exception(self, exc: Exception) -> Response:
-        if isinstance(exc, ReplayedResponse):
-            return HttpResponse(exc.body, status=exc.status, content_type=JSON_CONTENT_TYPE)  # type: ignore[return-value]
-        return super().handle_exception(exc)
 
     def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:
         return detect_dialect(parsed)
 
-    def listed_dialect(self, parameters: QueryParams) -> Dialect:
-        """The dialect that the query asks for, by default chat: OpenAI's SDK sends no such parameter."""
-        name = parameters.choice("dialect", default=CHAT.name, among=[one.name for one in self.dialects])
-        return DIALECTS[name]
+    def listed_dialects(self, parameters: QueryParams) -> tuple[Dialect, ...]:
+        """The dialect that the query asks for. By default, those with OpenAI's batch object, which share a list."""
+        name = parameters.choice("dialect", default="", among=["", *(one.name for one in self.dialects)])
+        return (DIALECTS[name],) if name else (OPENAI, CHAT)
 
     def get_queryset(self) -> BatchQuerySet:
-        visible = Batch.objects.visible_to(self._credential)
+        visible = Batch.objects.visible_to(self.credential)
         return visible.of_dialect(*(dialect.name for dialect in self.dialects)).select_related("owner")
 
     def create(self, request: Request) -> HttpResponseBase:
@@ -90,10 +78,11 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
 
     def list(self, request: Request) -> HttpResponseBase:
         context = self._context
-        dialect = self.listed_dialect(context.parameters)
-        owned = Batch.objects.owned_by(self._credential).of_dialect(dialect.name).select_related("owner")
+        dialects = self.listed_dialects(context.parameters)
+        names = [dialect.name for dialect in dialects]
+        owned = Batch.objects.owned_by(self.credential).of_dialect(*names).select_related("owner")
         with one_snapshot():
-            response = dialect.render_list(owned, context)
+            response = dialects[0].render_list(owned, context)
         return to_http_response(response, request)
 
     def retrieve(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -107,10 +96,10 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
         return to_http_response(dialect.render_results(batch, self._context), request)
 
     def cancel(self, request: Request, batch_id: str) -> HttpResponseBase:
-        cancel_batch(self._get_batch(batch_id)[0])
+        changed = cancel_batch(self._get_batch(batch_id)[0])
         with one_snapshot():
             batch, dialect = self._get_batch(batch_id)
-            response = dialect.render_cancelled(batch, self._context)
+            response = dialect.render_cancelled(batch, self._context, changed=changed)
         return to_http_response(response, request)
 
     def destroy(self, request: Request, batch_id: str) -> HttpResponseBase:
@@ -127,44 +116,23 @@ class BatchViewSet(MethodCheckBeforeAuth, GenericViewSet[Batch]):
     @contextlib.contextmanager
     def _receive_creation(
         self, request: Request, *, limit_bytes: int
-    ) -> Iterator[tuple[memoryview, Idempotency | KeylessRequest]]:
+    ) -> Iterator[tuple[memoryview, ReplayKey]]:
         """Read the body of a creation, and check that the caller may create.
 
         Raises ReplayedResponse for a request that came before, under the same key or resent by an SDK: it gets the
         response of then, whatever has changed since.
         """
-        key, count = _idempotency_key(request), parse_resend_count(request.headers)
-        if key is None and not count:
-            check_may_create(self._credential)
+        create = CreateRequest.of(request)
+        check_before_body(create, self.credential)
         body = read_body(request, limit_bytes=limit_bytes, too_large=self.too_large_error)
-        if key is None:
-            keyless_request = self._keyless_request(body, count=count)
-            with deduplicate(keyless_request):
-                check_may_create(self._credential)
-                yield body, keyless_request
-        else:
-            idempotency = _idempotency(key, path=request.path_info, body=body)
-            raise_if_replayed(self._credential.owner, idempotency)
-            check_may_create(self._credential)
-            yield body, idempotency
+        with unless_replayed(create, self.credential, body) as replay_key:
+            yield body, replay_key
 
-    def _keyless_request(self, body: memoryview, *, count: int) -> KeylessRequest:
-        owner, request = self._credential.owner, self.request
-        query = request.META.get("QUERY_STRING", "")
-        digest = request_digest(owner, path=request.path_info, query=query, body=body)
-        return KeylessRequest(owner_name=owner, digest=digest, resend_count=count)
-
-    def _accept(
-        self, submission: Submission, dialect: Dialect, replay_key: Idempotency | KeylessRequest
-    ) -> HttpResponseBase:
+    def _accept(self, submission: Submission, dialect: Dialect, replay_key: ReplayKey) -> HttpResponseBase:
         accepted = accept_batch(
-            submission, credential=self._credential, replay_key=replay_key, render=dialect.render_created
+            submission, credential=self.credential, replay_key=replay_key, render=dialect.render_created
         )
         return HttpResponse(accepted.body, status=accepted.status, content_type=JSON_CONTENT_TYPE)
-
-    @property
-    def _credential(self) -> Credential:
-        return cast("Credential", self.request.auth)
 
     @property
     def _context(self) -> RequestContext:
@@ -192,22 +160,5 @@ class MessageBatchViewSet(BatchViewSet):
     def submitted_dialect(self, parsed: SubmissionBody) -> Dialect:  # noqa: ARG002 -- the path says it
         return MESSAGES
 
-    def listed_dialect(self, parameters: QueryParams) -> Dialect:  # noqa: ARG002
-        return MESSAGES
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.headers.get("Idempotency-Key")
-    if key is not None and not _VALID_IDEMPOTENCY_KEY.fullmatch(key):
-        raise InvalidRequest(
-            "Idempotency-Key must be 1 to 255 visible ASCII characters.", param="Idempotency-Key"
-        )
-    return key
-
-
-def _idempotency(key: str, *, path: str, body: memoryview) -> Idempotency:
-    """Hash path (without a slash at its end) and decoded body: a repeated request may be compressed differently."""
-    body_hash = hashlib.sha256(path.rstrip("/").encode())
-    body_hash.update(b"\0")
-    body_hash.update(body)
-    return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=body_hash.digest())
+    def listed_dialects(self, parameters: QueryParams) -> tuple[Dialect, ...]:  # noqa: ARG002
+        return (MESSAGES,)

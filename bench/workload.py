@@ -79,7 +79,7 @@ def clear_tables() -> None:
     """Delete rows and messages of an earlier benchmark."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "TRUNCATE batches_batch, batches_batchitem, batches_itemresponse, usage_usageevent CASCADE"
+            "TRUNCATE batches_batch, batches_batchitem, batches_itemresponse, batches_file, usage_usageevent CASCADE"
         )
     client = redis.Redis.from_url(settings.REDIS_URL)
     client.flushdb()

@@ -1,4 +1,4 @@
-"""Failpoints: named places in an item's path where a test can kill, stop or slow the process.
+"""Failpoints: places in the path of an item, or of a batch's files, where a test can kill, stop or slow the process.
 
 `RELAY_FAULT` lists them, by commas, as `point:action`:
 
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 
 from django.core.exceptions import ImproperlyConfigured
 
-POINTS = (
+ITEM_POINTS = (
     "after_claim",
     "before_send",
     "after_send",
@@ -32,6 +32,8 @@ POINTS = (
     "after_settle",
     "in_publish",
 )
+FILE_POINTS = ("in_validation", "after_packing", "after_validation", "in_finalizing", "after_output_files")
+POINTS = ITEM_POINTS + FILE_POINTS
 
 _PATTERN = re.compile(
     rf"(?P<point>{'|'.join(POINTS)}):(?P<action>kill|stop|sleep=(?P<seconds>\d+(\.\d+)?))(@(?P<nth>[1-9]\d*))?"

@@ -28,8 +28,8 @@ WHERE id = %s AND ended_at IS NULL AND cancel_initiated_at IS NULL
 """
 
 
-def cancel_batch(batch: Batch) -> None:
-    """Cancel what is not final. Safe to repeat, and after the end: nothing changes then."""
+def cancel_batch(batch: Batch) -> bool:
+    """Cancel what is not final; False when it was cancelled before, or has ended: then nothing changes."""
     with transaction.atomic():
         lock_exclusive(batch.id)
         marked = _mark_cancelled(batch.id)
@@ -39,6 +39,7 @@ def cancel_batch(batch: Batch) -> None:
             transaction.on_commit(functools.partial(request_publish, batch.owner_id), robust=True)
     if marked:
         logger.info("batch cancelled", extra={"batch_id": batch.id})
+    return marked
 
 
 def _mark_cancelled(batch_id: uuid.UUID) -> bool:

@@ -6,11 +6,13 @@ from django.db.models.functions import Now
 
 from batches.completion.require_ended import not_ended
 from batches.models import Batch
+from batches.models.batch import FINALIZING
 
 
 def delete_batch(batch: Batch) -> None:
-    """Mark the batch as deleted. Raises Conflict while it has not ended."""
+    """Mark the batch as deleted. Raises Conflict while it has not ended, or its files are being written."""
     # One conditional UPDATE: the batch may end at this moment.
-    deleted = Batch.objects.filter(id=batch.id, ended_at__isnull=False).update(deleted_at=Now())
+    ended = Batch.objects.filter(id=batch.id, ended_at__isnull=False).exclude(FINALIZING)
+    deleted = ended.update(deleted_at=Now())
     if not deleted:
         raise not_ended("cancel it, or wait for its end, then delete it")

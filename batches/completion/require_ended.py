@@ -12,8 +12,11 @@ if TYPE_CHECKING:
 
 
 def require_ended(batch: Batch, *, then: str) -> None:
-    """Raise Conflict while the batch has not ended. `then`: what the caller can do about it."""
-    if batch.ended_at is None:
+    """Raise Conflict while the batch has not ended, or the files with its results are not written yet.
+
+    `then`: what the caller can do about it.
+    """
+    if not batch.is_done:
         raise not_ended(then)
 
 

@@ -10,10 +10,11 @@ from msgspec import json
 
 from batches.dialects.bare_bodies import reject_bare_bodies
 from batches.dialects.body_parser import require_item_count, split_requests
-from batches.dialects.chat_batch import ChatBatchDeleted, ChatBatchList, chat_batches, created_chat_batch
 from batches.dialects.custom_id import CustomIdRule, parse_custom_id_submission
 from batches.dialects.dialect_response import DialectResponse, json_response
-from batches.dialects.paging import DEFAULT_LIMIT, requested_page
+from batches.dialects.openai.batch import BatchDeleted
+from batches.dialects.openai.batch_list import render_batch_list
+from batches.dialects.openai.chat_batch import chat_batches, created_chat_batch
 from batches.dialects.results.result_lines import render_result_lines
 from batches.models.dialect_traits import DialectTraits
 from batches.models.public_ids import public_id
@@ -25,9 +26,7 @@ if TYPE_CHECKING:
     from batches.models import Batch
     from batches.models.batch import BatchQuerySet
     from batches.submission.submission import Submission
-    from relaybatch.http.query_params import QueryParams
 
-MAX_LIST_LIMIT = 100
 # PostgreSQL's text columns hold every character but U+0000.
 CUSTOM_ID_RULE = CustomIdRule(
     pattern=re.compile(r"[^\0]{1,512}"), max_characters=512, expected="1 to 512 characters without U+0000"
@@ -67,38 +66,11 @@ class Chat:
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
         return render_result_lines(batch, context)
 
-    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
+    def render_cancelled(self, batch: Batch, context: RequestContext, *, changed: bool) -> DialectResponse:  # noqa: ARG002
         return self.render_status(batch, context)
 
     def render_deleted(self, batch: Batch) -> DialectResponse:
-        return json_response(
-            ChatBatchDeleted(id=public_id(self.name, batch.id), object="batch", deleted=True)
-        )
+        return json_response(BatchDeleted(id=public_id(self.name, batch.id), object="batch", deleted=True))
 
     def render_list(self, owned: BatchQuerySet, context: RequestContext) -> DialectResponse:
-        parameters = context.parameters
-        limit = parameters.number("limit", default=DEFAULT_LIMIT, minimum=1, maximum=MAX_LIST_LIMIT)
-        after = _after_parameter(parameters)
-        page = requested_page(owned, parameters, limit=limit, after=after, before="before_id")
-        origin = context.origin() if page.batches else ""
-        return json_response(
-            ChatBatchList(
-                object="list",
-                data=chat_batches(page.batches, origin=origin),
-                first_id=page.first_id,
-                last_id=page.last_id,
-                has_more=page.has_more,
-            )
-        )
-
-
-def _after_parameter(parameters: QueryParams) -> str:
-    """OpenAI's name of the cursor, or that of Message Batches."""
-    given = [name for name in ("after", "after_id") if parameters.text(name) is not None]
-    if len(given) == 2:
-        raise InvalidRequest(
-            "`after` and `after_id` are one and the same: send one.",
-            code="conflicting_fields",
-            param="after_id",
-        )
-    return given[0] if given else "after"
+        return render_batch_list(owned, context)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from batches.dialects import CHAT, RELAY
+from batches.dialects import CHAT, OPENAI, RELAY
 from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def detect_dialect(body: SubmissionBody) -> Dialect:
-    """`shape`: Relay's. `requests` alone: chat. `input_file_id`: OpenAI's, which is not served. Null is absent.
+    """`shape`: Relay's. `requests` alone: chat. `input_file_id`: OpenAI's. Null is absent.
 
-    Raises InvalidRequest that says which member is missing, in conflict, or of a dialect that is not served.
+    Raises InvalidRequest that says which member is missing, or in conflict.
     """
     for other in ("shape", "requests"):
         if body.has("input_file_id") and body.has(other):
@@ -27,15 +27,11 @@ def detect_dialect(body: SubmissionBody) -> Dialect:
     if body.has("shape"):
         return RELAY
     if body.has("input_file_id"):
-        raise InvalidRequest(
-            "Files are not served yet, so `input_file_id` names none; send the requests in the body: `requests` of "
-            "`custom_id` and `params`, or `shape` with `requests` of bare bodies.",
-            code="not_served",
-            param="input_file_id",
-        )
+        return OPENAI
     if not body.has("requests"):
         raise InvalidRequest(
-            "`requests` is missing: `requests` of `custom_id` and `params`, or `shape` with `requests` of bare bodies.",
+            "`requests` is missing: `requests` of `custom_id` and `params`, `shape` with `requests` of bare bodies, or "
+            "`input_file_id` with `endpoint` and `completion_window`.",
             code="missing_field",
             param="requests",
         )

@@ -32,8 +32,8 @@ class Dialect(Protocol):
 
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse: ...
 
-    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
-        """Render the batch as it is after the cancel."""
+    def render_cancelled(self, batch: Batch, context: RequestContext, *, changed: bool) -> DialectResponse:
+        """Render the batch as it is after the cancel. `changed`: whether this cancel is the first, before the end."""
 
     def render_deleted(self, batch: Batch) -> DialectResponse: ...
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import re
-import zlib
 from typing import TYPE_CHECKING
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.cache import patch_vary_headers
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+from relaybatch.http.streaming import accepts_gzip, compress, start_stream
 
+if TYPE_CHECKING:
     from django.http import HttpRequest
     from django.http.response import HttpResponseBase
 
     from batches.dialects.dialect_response import DialectResponse
-
-_GZIP = re.compile(r"(?:^|,)\s*(?:x-)?gzip\s*(?:;\s*q\s*=\s*(?P<weight>[0-9.]+)\s*)?(?=,|$)", re.IGNORECASE)
-_COMPRESSION_LEVEL = 3
 
 
 def to_http_response(response: DialectResponse, request: HttpRequest) -> HttpResponseBase:
@@ -29,36 +24,11 @@ def to_http_response(response: DialectResponse, request: HttpRequest) -> HttpRes
         if not response.body:
             del whole["Content-Type"]
         return whole
-    compress = accepts_gzip(request.headers.get("Accept-Encoding", ""))
-    parts = _start_stream(response.body)
-    body = _compress(parts) if compress else parts
+    is_compressed = accepts_gzip(request.headers.get("Accept-Encoding", ""))
+    parts = start_stream(response.body)
+    body = compress(parts) if is_compressed else parts
     streamed = StreamingHttpResponse(body, status=response.status, content_type=response.content_type)
     patch_vary_headers(streamed, ["Accept-Encoding"])
-    if compress:
+    if is_compressed:
         streamed["Content-Encoding"] = "gzip"
     return streamed
-
-
-def accepts_gzip(accept_encoding: str) -> bool:
-    found = _GZIP.search(accept_encoding)
-    return found is not None and (found["weight"] or "1").strip("0.") != ""
-
-
-def _start_stream(parts: Iterator[bytes]) -> Iterator[bytes]:
-    """Make the first part now, while an error in it can still become an error status."""
-    first = next(parts, b"")
-    return _prepend(first, parts)
-
-
-def _prepend(first: bytes, parts: Iterator[bytes]) -> Iterator[bytes]:
-    if first:
-        yield first
-    yield from parts
-
-
-def _compress(parts: Iterable[bytes]) -> Iterator[bytes]:
-    """Compress part by part, flushing after each, so that the first one is sent at once."""
-    compressor = zlib.compressobj(level=_COMPRESSION_LEVEL, wbits=31)
-    for part in parts:
-        yield compressor.compress(part) + compressor.flush(zlib.Z_SYNC_FLUSH)
-    yield compressor.flush()

@@ -119,7 +119,7 @@ class Messages:
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
         return render_result_lines(batch, context)
 
-    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:
+    def render_cancelled(self, batch: Batch, context: RequestContext, *, changed: bool) -> DialectResponse:  # noqa: ARG002
         return self.render_status(batch, context)
 
     def render_deleted(self, batch: Batch) -> DialectResponse:

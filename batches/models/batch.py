@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 VALIDATING = models.Q(input_file_id__isnull=False, in_progress_at=None, ended_at=None)
 FINALIZING = models.Q(input_file_id__isnull=False, ended_at__isnull=False, finalized_at=None)
+# The same conditions in SQL, worded as the partial indexes are.
+VALIDATING_SQL = "input_file_id IS NOT NULL AND in_progress_at IS NULL AND ended_at IS NULL"
+FINALIZING_SQL = "input_file_id IS NOT NULL AND ended_at IS NOT NULL AND finalized_at IS NULL"
 
 ProcessingStatus: TypeAlias = Literal["in_progress", "canceling", "ended"]
 
@@ -50,6 +53,14 @@ class BatchQuerySet(models.QuerySet["Batch"]):
 
     def open(self) -> BatchQuerySet:
         return self.filter(ended_at=None)
+
+    def validating(self) -> BatchQuerySet:
+        """Their items are still to be read from the file that holds the requests."""
+        return self.filter(VALIDATING)
+
+    def finalizing(self) -> BatchQuerySet:
+        """They have ended, and the files with their results are still to be written."""
+        return self.filter(FINALIZING)
 
     def deleted(
         self, *, after: tuple[datetime | None, uuid.UUID] | None
@@ -142,6 +153,11 @@ class Batch(models.Model):
 
     def __str__(self) -> str:
         return str(self.id)
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, and the files with its results are written if it has any."""
+        return self.ended_at is not None and (self.input_file_id is None or self.finalized_at is not None)
 
     @property
     def processing_status(self) -> ProcessingStatus:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
+from batches.models.batch import VALIDATING, Batch
 from batches.models.owner import Owner
+from batches.models.public_ids import parse_uuid
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
+    from datetime import datetime
 
     from routing.credentials.credential import Credential
 
@@ -21,16 +26,45 @@ FilePurpose: TypeAlias = Literal["batch", "batch_output"]
 FILE_ID_PREFIX = "file-"
 
 
+def _over() -> Q:
+    expired = Q(expires_at__isnull=False, expires_at__lte=Now())
+    days = settings.RELAY_BATCH_RETENTION_DAYS
+    return expired if days is None else expired | Q(created_at__lt=Now() - timedelta(days=days))
+
+
 class FileQuerySet(models.QuerySet["File"]):
     def owned_by(self, credential: Credential) -> FileQuerySet:
         """Including those that were deleted or have expired, and are still being removed."""
         return self.filter(owner__name=credential.owner)
 
     def present(self) -> FileQuerySet:
-        return self.filter(Q(expires_at=None) | Q(expires_at__gt=Now()), deleted_at=None)
+        """Neither deleted nor expired, nor older than RELAY_BATCH_RETENTION_DAYS."""
+        return self.exclude(_over()).filter(deleted_at=None)
+
+    def over(self) -> FileQuerySet:
+        """Expired or older than RELAY_BATCH_RETENTION_DAYS, and not marked as deleted yet."""
+        return self.filter(_over(), deleted_at=None)
 
     def visible_to(self, credential: Credential) -> FileQuerySet:
         return self.owned_by(credential).present()
+
+    def page(self, *, newest_first: bool, after: uuid.UUID | None) -> FileQuerySet:
+        """In that order, from behind the file of that id."""
+        if newest_first:
+            return (self.filter(id__lt=after) if after else self).order_by("-id")
+        return (self.filter(id__gt=after) if after else self).order_by("id")
+
+    def removable(
+        self, *, after: tuple[datetime | None, uuid.UUID] | None
+    ) -> models.QuerySet[File, tuple[datetime | None, uuid.UUID]]:
+        """Return `(deleted_at, id)` of deleted files after that place, the earliest deleted first, but those that a
+        batch is still being validated from."""
+        reading = Batch.objects.filter(VALIDATING, input_file_id=OuterRef("id"))
+        rows = self.filter(~Exists(reading), deleted_at__isnull=False)
+        if after:
+            deleted_at, file_id = after
+            rows = rows.filter(deleted_at__gte=deleted_at).exclude(deleted_at=deleted_at, id__lte=file_id)
+        return rows.order_by("deleted_at", "id").values_list("deleted_at", "id")
 
 
 class File(models.Model):
@@ -62,8 +96,19 @@ class File(models.Model):
         return self.public_id
 
     @property
+    def file_purpose(self) -> FilePurpose:
+        return "batch" if self.purpose == "batch" else "batch_output"
+
+    @property
     def public_id(self) -> str:
         return file_public_id(self.id)
+
+
+def parse_file_id(text: str) -> uuid.UUID | None:
+    """Return the row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
+    if not text.startswith(FILE_ID_PREFIX):
+        return None
+    return parse_uuid(text.removeprefix(FILE_ID_PREFIX), length=32)
 
 
 def file_public_id(file_id: uuid.UUID) -> str:

@@ -16,11 +16,12 @@ def parse_batch_id(text: str) -> uuid.UUID | None:
     """Return the row's id, or None for what can be no id of ours; a lookup then decides whether it exists."""
     for prefix in id_prefixes():
         if text.startswith(prefix):
-            return _parse_uuid(text.removeprefix(prefix), length=32)
-    return _parse_uuid(text, length=36)
+            return parse_uuid(text.removeprefix(prefix), length=32)
+    return parse_uuid(text, length=36)
 
 
-def _parse_uuid(text: str, *, length: int) -> uuid.UUID | None:
+def parse_uuid(text: str, *, length: int) -> uuid.UUID | None:
+    """Parse 32 hex digits, or the usual form of 36 characters; in lower case only."""
     try:
         return uuid.UUID(text) if len(text) == length and text == text.lower() else None
     except ValueError:

@@ -1,7 +1,7 @@
-"""The OpenAPI operations of the batch routes. Where dialects share a route, each of its answers is listed."""
+"""The OpenAPI operations of batches and files. Where dialects share a route, each of its answers is listed."""
 
 from __future__ import annotations
 
-from batches.openapi import batches, message_batches
+from batches.openapi import batches, files, message_batches
 
-OPERATIONS = (*batches.OPERATIONS, *message_batches.OPERATIONS)
+OPERATIONS = (*batches.OPERATIONS, *message_batches.OPERATIONS, *files.OPERATIONS)

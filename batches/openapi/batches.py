@@ -1,10 +1,12 @@
-"""`/v1/batches`: two dialects on one path. The body of the create decides, and the batch keeps it."""
+"""`/v1/batches`: three dialects on one path. The body of the create decides, and the batch keeps it."""
 
 from __future__ import annotations
 
-from batches.dialects.chat import MAX_LIST_LIMIT
-from batches.dialects.chat_batch import ChatBatch, ChatBatchDeleted, ChatBatchList
 from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE
+from batches.dialects.openai.batch import BatchDeleted, FileBatch
+from batches.dialects.openai.batch_list import MAX_LIST_LIMIT, BatchList
+from batches.dialects.openai.chat_batch import ChatBatch
+from batches.dialects.openai.output_lines import OutputLine
 from batches.dialects.paging import DEFAULT_LIMIT
 from batches.dialects.relay.results import FORMATS, INCLUDABLE_FIELDS, MAX_LIMIT
 from batches.dialects.relay.wire_types import (
@@ -22,7 +24,12 @@ from relaybatch.http.openapi import JSON, Content, Operation, Response, json_res
 
 _TAG = "Batches"
 _ACCEPTED = json_response("The batch is stored (relay).", RelayAccepted, relay=examples.RELAY_ACCEPTED)
-_CREATED = json_response("The batch is stored (chat).", ChatBatch, chat=examples.CHAT_BATCH)
+_CREATED = json_response(
+    "The batch is stored (openai, chat).",
+    (FileBatch, ChatBatch),
+    openai=examples.FILE_BATCH,
+    chat=examples.CHAT_BATCH,
+)
 _STATE = query("state", f"relay: only items in these states, comma-separated: {', '.join(ITEM_STATES)}.")
 
 _CREATE = Operation(
@@ -35,13 +42,19 @@ _CREATE = Operation(
         "The body decides the dialect, which the batch keeps for its life.\n\n"
         "**relay**: `shape` and `requests` of bare bodies. Every item is checked now, and one that cannot run rejects "
         "the batch. Answered 202.\n\n"
+        "**openai**: `input_file_id`, `endpoint` and `completion_window`: the requests are in a file. What is wrong in "
+        "the file makes the batch `failed`, with the lines in `errors`. Answered 200.\n\n"
         "**chat**: `requests` of `custom_id` and `params`, which are Chat Completions. What is wrong in `params` "
         "becomes an errored line of the results. Answered 200 with a batch that OpenAI's SDK can poll."
     ),
     parameters=(submissions.IDEMPOTENCY_KEY,),
     body=Content(
-        schema=(submissions.RELAY, submissions.CHAT),
-        examples={"relay": examples.RELAY_SUBMISSION, "chat": examples.CHAT_SUBMISSION},
+        schema=(submissions.RELAY, submissions.OPENAI, submissions.CHAT),
+        examples={
+            "relay": examples.RELAY_SUBMISSION,
+            "openai": examples.FILE_SUBMISSION,
+            "chat": examples.CHAT_SUBMISSION,
+        },
     ),
     responses={200: _CREATED, 202: _ACCEPTED},
     errors=(403, 409, 411, 429),
@@ -52,9 +65,9 @@ _LIST = Operation(
     operation_id="list_batches",
     tag=_TAG,
     summary="List the caller's batches, newest first",
-    description="Batches of one dialect, chat's by default: OpenAI's SDK could not read Relay's.",
+    description="Those of openai and chat by default, in one order: OpenAI's SDK could not read Relay's.",
     parameters=(
-        query("dialect", "Whose batches.", type="string", enum=["chat", "relay"], default="chat"),
+        query("dialect", "Batches of this dialect alone.", type="string", enum=["relay", "chat", "openai"]),
         query(
             "limit",
             "Batches on a page.",
@@ -63,19 +76,19 @@ _LIST = Operation(
             maximum=MAX_LIST_LIMIT,
             default=DEFAULT_LIMIT,
         ),
-        query("after", "chat: only batches older than this one."),
-        query("after_id", "chat: the same by the name that Message Batches use."),
-        query("before_id", "chat: the page of batches just newer than this one."),
+        query("after", "openai, chat: only batches older than this one."),
+        query("after_id", "openai, chat: the same by the name that Message Batches use."),
+        query("before_id", "openai, chat: the page of batches just newer than this one."),
         query("cursor", "relay: the `next_cursor` of an earlier answer."),
     ),
     responses={
         200: json_response(
             "A page of batches.",
-            (ChatBatchList, RelayBatchList),
-            chat={
+            (BatchList, RelayBatchList),
+            openai={
                 "object": "list",
-                "data": [examples.CHAT_BATCH],
-                "first_id": examples.CHAT_BATCH["id"],
+                "data": [examples.FILE_BATCH, examples.CHAT_BATCH],
+                "first_id": examples.FILE_BATCH["id"],
                 "last_id": examples.CHAT_BATCH["id"],
                 "has_more": False,
             },
@@ -96,7 +109,8 @@ _RETRIEVE = Operation(
     responses={
         200: json_response(
             "The batch in its dialect.",
-            (ChatBatch, RelayBatch),
+            (FileBatch, ChatBatch, RelayBatch),
+            openai=examples.FILE_BATCH,
             chat=examples.CHAT_BATCH,
             relay=examples.RELAY_BATCH,
         )
@@ -111,6 +125,8 @@ _RESULTS = Operation(
     summary="The results of a batch, in the order of submission",
     description=(
         "**relay**: one JSON object at any time, also with unfinished items; `format=jsonl` gives a line an item.\n\n"
+        "**openai**: an `OutputLine` a request as JSON Lines, those of both files, once the batch is done; before that "
+        "409.\n\n"
         "**chat**: a `ResultLine` a request as JSON Lines, once the batch has ended; before that 409.\n\n"
         "Streamed, and compressed where `Accept-Encoding` allows gzip."
     ),
@@ -121,7 +137,7 @@ _RESULTS = Operation(
             "after_idx", "relay: only items behind this one.", type="integer", minimum=0, maximum=2**31 - 1
         ),
         query("limit", "relay: at most so many items.", type="integer", minimum=1, maximum=MAX_LIMIT),
-        query("format", "relay: chat's are always lines.", type="string", enum=list(FORMATS), default="json"),
+        query("format", "relay: others are always lines.", type="string", enum=list(FORMATS), default="json"),
     ),
     responses={
         200: Response(
@@ -130,8 +146,8 @@ _RESULTS = Operation(
                 JSON: Content(schema=RelayResults, examples={"relay": examples.RELAY_RESULTS}),
                 JSON_LINES_CONTENT_TYPE: Content(
                     schema={"type": "string"},
-                    line=(ResultLine, RelayResult),
-                    examples={"chat": examples.RESULT_LINES},
+                    line=(OutputLine, ResultLine, RelayResult),
+                    examples={"openai": examples.OUTPUT_LINES, "chat": examples.RESULT_LINES},
                 ),
             },
         )
@@ -144,16 +160,17 @@ _CANCEL = Operation(
     operation_id="cancel_batch",
     tag=_TAG,
     summary="Stop what has not finished",
-    description="Calling it again, or after the end, changes nothing.",
+    description="Calling it again, or after the end, changes nothing. openai: a 409 after the end.",
     responses={
         200: json_response(
             "The cancel is recorded.",
-            (ChatBatch, RelayCancelled),
+            (FileBatch, ChatBatch, RelayCancelled),
+            openai=examples.CANCELLED_FILE_BATCH,
             chat=examples.CANCELLED_CHAT_BATCH,
             relay={"status": "cancelled"},
         )
     },
-    errors=(404,),
+    errors=(404, 409),
 )
 _RETRY = Operation(
     method="post",
@@ -174,11 +191,11 @@ _DELETE = Operation(
     operation_id="delete_batch",
     tag=_TAG,
     summary="Delete a batch that has ended",
-    description="Its requests and results are removed; its usage events stay.",
+    description="Its requests and results are removed; its usage events stay, and so do its files.",
     responses={
         200: json_response(
-            "The batch is deleted (chat).",
-            ChatBatchDeleted,
+            "The batch is deleted (openai, chat).",
+            BatchDeleted,
             chat={"id": examples.CHAT_BATCH["id"], "object": "batch", "deleted": True},
         ),
         204: Response(description="The batch is deleted (relay)."),

@@ -95,6 +95,23 @@ CANCELLED_CHAT_BATCH = CHAT_BATCH | {
     "cancelling_at": 1_792_574_063,
     "processing_status": "canceling",
 }
+_FILE_ID = "file-019a4f2e6b1c7c3e9d5a2f60b1a3c4d6"
+FILE_SUBMISSION = {
+    "input_file_id": _FILE_ID,
+    "endpoint": "/v1/chat/completions",
+    "completion_window": "24h",
+    "metadata": {"job": "nightly"},
+}
+FILE_BATCH = {
+    name: value for name, value in CHAT_BATCH.items() if name not in ("processing_status", "results_url")
+} | {
+    "input_file_id": _FILE_ID,
+    "status": "validating",
+    "in_progress_at": None,
+    "request_counts": {"total": 0, "completed": 0, "failed": 0},
+    "metadata": {"job": "nightly"},
+}
+CANCELLED_FILE_BATCH = FILE_BATCH | {"status": "cancelling", "cancelling_at": 1_792_574_063}
 MESSAGE_BATCH: dict[str, Any] = {
     "id": "msgbatch_019a4f2e6b1c7c3e9d5a2f60b1a3c4d5",
     "type": "message_batch",
@@ -111,7 +128,24 @@ CANCELLED_MESSAGE_BATCH = MESSAGE_BATCH | {
     "processing_status": "canceling",
     "cancel_initiated_at": _CANCELLED_AT,
 }
+FILE: dict[str, Any] = {
+    "id": "file-019a4f2e6b1c7c3e9d5a2f60b1a3c4d5",
+    "object": "file",
+    "bytes": 20_480,
+    "created_at": 1_792_574_043,
+    "expires_at": None,
+    "filename": "requests.jsonl",
+    "purpose": "batch",
+    "status": "processed",
+    "status_details": None,
+}
 RESULT_LINES = (
     '{"custom_id":"greeting-1","result":{"type":"succeeded","message":{"content":"Hello."}}}\n'
     '{"custom_id":"greeting-2","result":{"type":"canceled"}}\n'
+)
+OUTPUT_LINES = (
+    '{"id":"batch_req_019a4f2e6b1c7c3e9d5a2f60b1a3c4d7","custom_id":"greeting-1","response":{"status_code":200,'
+    '"request_id":"req_1","body":{"choices":[]}},"error":null}\n'
+    '{"id":"batch_req_019a4f2e6b1c7c3e9d5a2f60b1a3c4d8","custom_id":"greeting-2","response":null,'
+    '"error":{"code":"batch_cancelled","message":"The batch was cancelled."}}\n'
 )

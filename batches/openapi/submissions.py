@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from batches.dialects.chat import CUSTOM_ID_RULE as CHAT_CUSTOM_ID
-from batches.dialects.messages import CUSTOM_ID_RULE as MESSAGES_CUSTOM_ID
-from batches.dialects.relay.submission import (
-    MAX_ATTEMPTS,
-    MAX_LIFETIME_SECONDS,
+from batches.dialects.body_members import (
     MAX_METADATA_KEY_CHARACTERS,
     MAX_METADATA_PAIRS,
     MAX_METADATA_VALUE_CHARACTERS,
+)
+from batches.dialects.chat import CUSTOM_ID_RULE as CHAT_CUSTOM_ID
+from batches.dialects.messages import CUSTOM_ID_RULE as MESSAGES_CUSTOM_ID
+from batches.dialects.openai.endpoints import SHAPE_BY_ENDPOINT
+from batches.dialects.openai.submission import (
+    ANCHOR,
+    COMPLETION_WINDOW,
+    MAX_OUTPUT_LIFETIME_SECONDS,
+    MIN_OUTPUT_LIFETIME_SECONDS,
+)
+from batches.dialects.relay.submission import (
+    MAX_ATTEMPTS,
+    MAX_LIFETIME_SECONDS,
     MIN_LIFETIME_SECONDS,
     SHAPES,
 )
@@ -44,6 +53,13 @@ def _custom_id_submission(*, custom_id: dict[str, Any], params: str, title: str)
     }
 
 
+_METADATA = {
+    "type": ["object", "null"],
+    "propertyNames": {"maxLength": MAX_METADATA_KEY_CHARACTERS},
+    "additionalProperties": {"type": "string", "maxLength": MAX_METADATA_VALUE_CHARACTERS},
+    "maxProperties": MAX_METADATA_PAIRS,
+}
+
 RELAY = {
     "title": "RelaySubmission",
     "type": "object",
@@ -73,14 +89,33 @@ RELAY = {
             "minimum": MIN_LIFETIME_SECONDS,
             "maximum": MAX_LIFETIME_SECONDS,
         },
-        "metadata": {
-            "type": ["object", "null"],
-            "propertyNames": {"maxLength": MAX_METADATA_KEY_CHARACTERS},
-            "additionalProperties": {"type": "string", "maxLength": MAX_METADATA_VALUE_CHARACTERS},
-            "maxProperties": MAX_METADATA_PAIRS,
-        },
+        "metadata": _METADATA,
     },
     "required": ["shape", "requests"],
+}
+OPENAI = {
+    "title": "FileSubmission",
+    "type": "object",
+    "properties": {
+        "input_file_id": {"type": "string", "description": "A file of the caller's with the purpose batch."},
+        "endpoint": {"type": "string", "enum": [*SHAPE_BY_ENDPOINT]},
+        "completion_window": {"type": "string", "enum": [COMPLETION_WINDOW]},
+        "metadata": _METADATA,
+        "output_expires_after": {
+            "type": ["object", "null"],
+            "description": "How long the files with the results are kept; without it, until they are deleted.",
+            "properties": {
+                "anchor": {"type": "string", "enum": [ANCHOR]},
+                "seconds": {
+                    "type": "integer",
+                    "minimum": MIN_OUTPUT_LIFETIME_SECONDS,
+                    "maximum": MAX_OUTPUT_LIFETIME_SECONDS,
+                },
+            },
+            "required": ["anchor", "seconds"],
+        },
+    },
+    "required": ["input_file_id", "endpoint", "completion_window"],
 }
 CHAT = _custom_id_submission(
     custom_id={"minLength": 1, "maxLength": CHAT_CUSTOM_ID.max_characters},

@@ -5,40 +5,28 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, LiteralString
+from typing import TYPE_CHECKING
+
+from django.db import transaction
 
 from batches.models import Batch
-from batches.submission.owner_quota import check_open_item_quota, get_or_create_owner
+from batches.submission.create_context import read_create_context
+from batches.submission.owner_quota import check_open_item_quota
 from batches.submission.store_requests import commit_or_discard, store_requests
-from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_rows, store_small
-from relaybatch.db.pipeline import execute_prepared
+from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_file_batch, store_rows, store_small
 from relaybatch.http.errors import Forbidden
 from relaybatch.ids import uuid7
 
 if TYPE_CHECKING:
     import uuid
     from collections.abc import Callable
-    from datetime import datetime
 
-    from batches.submission.idempotency import Idempotency
-    from batches.submission.resends import KeylessRequest
+    from batches.submission.create_context import CreateContext
+    from batches.submission.replays import ReplayKey
     from batches.submission.submission import Submission
     from routing.credentials.credential import Credential
 
 logger = logging.getLogger(__name__)
-
-_CONTEXT: LiteralString = """
-SELECT clock_timestamp(), (SELECT id FROM batches_owner WHERE name = %s), (SELECT value FROM batches_payloadstoremark)
-"""
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """The database's clock, the owner, and the value of the payload store's marker (None before its first use)."""
-
-    now: datetime
-    owner_id: int
-    store_mark: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +41,7 @@ def accept_batch(
     submission: Submission,
     *,
     credential: Credential,
-    replay_key: Idempotency | KeylessRequest | None,
+    replay_key: ReplayKey | None,
     render: Callable[[Batch], tuple[int, bytes]],
 ) -> CreateResponse:
     """Store a batch, its items and their requests, and publish the first window after the commit.
@@ -64,7 +52,7 @@ def accept_batch(
     """
     if credential.policy_id is None:
         raise Forbidden("This credential has no policy, so it may not create batches.", code="no_policy")
-    context = _read_context(credential.owner)
+    context = read_create_context(credential.owner)
     batch = _new_batch(submission, credential=credential, policy_id=credential.policy_id, context=context)
     response = CreateResponse(*render(batch))
     new = NewBatch(batch, submission, replay_key, response.status, response.body)
@@ -73,13 +61,12 @@ def accept_batch(
     return response
 
 
-def _read_context(owner_name: str) -> _Context:
-    now, owner_id, store_mark = execute_prepared(_CONTEXT, [owner_name])[0]
-    return _Context(now, owner_id or get_or_create_owner(owner_name).id, store_mark)
-
-
 def _store(new: NewBatch, *, store_mark: str | None) -> None:
     """Store the requests, then the rows. Large submissions are checked against the quota before that, too."""
+    if not new.submission.requests:
+        with transaction.atomic():
+            store_file_batch(new)
+        return
     is_small = new.batch.total_items <= MAX_SMALL_ITEMS
     if not is_small:
         check_open_item_quota(new.batch.owner_id, new.batch.total_items)
@@ -93,7 +80,7 @@ def _store(new: NewBatch, *, store_mark: str | None) -> None:
 
 
 def _new_batch(
-    submission: Submission, *, credential: Credential, policy_id: uuid.UUID, context: _Context
+    submission: Submission, *, credential: Credential, policy_id: uuid.UUID, context: CreateContext
 ) -> Batch:
     lifetime = submission.lifetime_seconds
     return Batch(
@@ -115,4 +102,8 @@ def _new_batch(
         upstream_headers=dict(submission.upstream_headers),
         created_at=context.now,
         expires_at=context.now + timedelta(seconds=lifetime) if lifetime else None,
+        input_file_id=submission.input_file_id,
+        # A resubmission of some requests of the file: they are known.
+        in_progress_at=context.now if submission.input_file_id and submission.requests else None,
+        output_lifetime_seconds=submission.output_lifetime_seconds,
     )

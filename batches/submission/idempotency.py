@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from dataclasses import dataclass
-from typing import Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString
 
 from batches.models import IdempotencyKey
 from batches.models.idempotency_key import IDEMPOTENCY_HOURS
 from relaybatch.db.pipeline import execute_prepared
-from relaybatch.http.errors import Conflict
+from relaybatch.http.errors import Conflict, InvalidRequest
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_VALID_KEY = re.compile(r"[\x21-\x7e]{1,255}")
 _STORE_RESPONSE: LiteralString = f"""
 INSERT INTO batches_idempotencykey (owner_id, key_hash, body_hash, status, answer, created_at)
 VALUES (%s, %s, %s, %s, %s, clock_timestamp())
@@ -26,6 +32,24 @@ class Idempotency:
 
     key_hash: bytes
     body_hash: bytes
+
+
+def parse_idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the key, None without one. Raises InvalidRequest."""
+    key = headers.get("Idempotency-Key")
+    if key is not None and not _VALID_KEY.fullmatch(key):
+        raise InvalidRequest(
+            "Idempotency-Key must be 1 to 255 visible ASCII characters.", param="Idempotency-Key"
+        )
+    return key
+
+
+def request_idempotency(key: str, *, path: str, body: bytes | memoryview) -> Idempotency:
+    """Hash path (without a slash at its end) and decoded body: a repeated request may be compressed differently."""
+    body_hash = hashlib.sha256(path.rstrip("/").encode())
+    body_hash.update(b"\0")
+    body_hash.update(body)
+    return Idempotency(key_hash=hashlib.sha256(key.encode("ascii")).digest(), body_hash=body_hash.digest())
 
 
 class ReplayedResponse(Exception):  # noqa: N818 -- not an error: the caller gets the response that it carries

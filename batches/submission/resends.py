@@ -23,6 +23,7 @@ from psycopg.errors import LockNotAvailable
 
 from batches.models.keyless_create import RESEND_MINUTES
 from batches.submission.idempotency import ReplayedResponse
+from relaybatch.db.connection import keep_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.db.pipeline import execute_prepared
 from relaybatch.http.errors import Unavailable
@@ -102,7 +103,7 @@ def parse_resend_count(headers: Mapping[str, str]) -> int:
     return int(value) if _VALID_COUNT.fullmatch(value) else 0
 
 
-def request_digest(owner_name: str, *, path: str, query: str, body: memoryview) -> bytes:
+def request_digest(owner_name: str, *, path: str, query: str, body: bytes | memoryview) -> bytes:
     """Hash the decoded body, which may be compressed differently, and the path without a slash at its end."""
     digest = hashlib.sha256(
         "\0".join((owner_name, path.rstrip("/"), query, "")).encode(errors="surrogatepass")
@@ -118,7 +119,7 @@ def deduplicate(request: KeylessRequest) -> Iterator[None]:
     For a resend, wait until no other request of its digest is in progress, then raise ReplayedResponse if it repeats
     the newest create; Unavailable if the wait takes longer than LOCK_TIMEOUT_SECONDS.
     """
-    with _hold_lock(request):
+    with keep_connection(), _hold_lock(request):
         if request.resend_count:
             _raise_if_replayed(request)
         try:

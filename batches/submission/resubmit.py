@@ -55,6 +55,8 @@ def build_resubmission(batch: Batch, item_filter: FailedItemFilter) -> Submissio
         lifetime_seconds=_lifetime_seconds(batch),
         metadata=_metadata(batch),
         upstream_headers=batch.upstream_headers,
+        input_file_id=batch.input_file_id,
+        output_lifetime_seconds=batch.output_lifetime_seconds,
     )
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import itertools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any, LiteralString, TypeAlias
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
-from batches.models import Batch
-from batches.submission.idempotency import Idempotency, store_response, store_response_statement
+from batches.models import Batch, File
+from batches.submission.idempotency import Idempotency, store_response_statement
 from batches.submission.owner_quota import (
     OPEN_ITEMS_BOUND,
     SHARE_QUOTA,
@@ -19,18 +19,25 @@ from batches.submission.owner_quota import (
     lock_quota,
     quota_key,
 )
-from batches.submission.resends import KeylessRequest, record_create, record_create_statement
+from batches.submission.replays import store_replay
+from batches.submission.resends import KeylessRequest, record_create_statement
 from relaybatch.db.pipeline import execute_pipelined
+from relaybatch.http.errors import InvalidRequest
 from relaybatch.ids import uuid7_run_hex
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from django.db.models import Field
 
+    from batches.submission.replays import ReplayKey
     from batches.submission.submission import Submission
     from relaybatch.db.pipeline import Statement
 
+INPUT_PURPOSE = "batch"
+NO_SUCH_FILE = (
+    "`input_file_id` must be the id of a file of yours with the purpose batch: upload one to /v1/files."
+)
 MAX_SMALL_ITEMS = 100
 LINES_PER_WRITE = 1000
 NULL = r"\N"
@@ -46,13 +53,17 @@ FROM unnest(%(ids)s::uuid[], %(custom_ids)s::text[], %(offsets)s::bigint[], %(le
 """
 
 
+# Id (as hexadecimal digits), custom_id, and offset and length of the request.
+Item: TypeAlias = tuple[str, str | None, int, int]
+
+
 @dataclass(frozen=True, slots=True)
 class NewBatch:
     """`replay_key`: under which the response is stored, None = nowhere."""
 
     batch: Batch
     submission: Submission
-    replay_key: Idempotency | KeylessRequest | None
+    replay_key: ReplayKey | None
     status: int
     response: bytes = field(repr=False)
 
@@ -88,14 +99,27 @@ def store_rows(new: NewBatch) -> None:
     """
     owner_id = new.batch.owner_id
     new.batch.save(force_insert=True)
-    _copy_items(new)
+    requests, custom_ids = new.submission.requests, new.submission.custom_ids
+    copy_items(new.batch, custom_ids=custom_ids, lengths=[len(request) for request in requests])
     lock_quota(owner_id)
     check_open_item_quota(owner_id, 0)
-    match new.replay_key:
-        case Idempotency() as key:
-            store_response(owner_id, key, status=new.status, body=new.response)
-        case KeylessRequest() as request:
-            record_create(owner_id, request, status=new.status, body=new.response)
+    store_replay(new.batch.owner_id, new.replay_key, status=new.status, body=new.response)
+
+
+def store_file_batch(new: NewBatch) -> None:
+    """Store the row of a batch whose requests are still to be read from its file, in the caller's transaction.
+
+    Raises InvalidRequest unless the owner has such a file. The file's row is locked until the commit: whoever deletes
+    it sees the batch then, and keeps the content until that is validated.
+    """
+    file = File.objects.present().filter(owner_id=new.batch.owner_id, id__in=[new.batch.input_file_id])
+    purpose = file.select_for_update(no_key=True).values_list("purpose", flat=True).first()
+    if purpose != INPUT_PURPOSE:
+        raise InvalidRequest(NO_SUCH_FILE, param="input_file_id")
+    new.batch.save(force_insert=True)
+    lock_quota(new.batch.owner_id)
+    check_open_item_quota(new.batch.owner_id, 1)
+    store_replay(new.batch.owner_id, new.replay_key, status=new.status, body=new.response)
 
 
 def _replay_statements(new: NewBatch) -> list[Statement]:
@@ -124,40 +148,44 @@ def _batch_insert() -> tuple[LiteralString, list[Field[Any, Any]]]:
 
 
 def _item_arrays(new: NewBatch) -> dict[str, Any]:
-    ids, custom_ids, offsets, lengths = zip(*_items(new), strict=True)
+    lengths = [len(request) for request in new.submission.requests]
+    items = _items(new.submission.custom_ids, lengths)
+    ids, custom_ids, offsets, lengths_again = zip(*items, strict=True)
     return {
         "batch": new.batch.id,
         "owner": new.batch.owner_id,
         "ids": list(ids),
         "custom_ids": list(custom_ids),
         "offsets": list(offsets),
-        "lengths": list(lengths),
+        "lengths": list(lengths_again),
     }
 
 
-def _copy_items(new: NewBatch) -> None:
-    # COPY: 50,000 INSERTs would take ten times as long. Columns that are not named get the database's defaults.
-    lines = _copy_lines(new)
+def copy_items(batch: Batch, *, custom_ids: Sequence[str], lengths: Sequence[int]) -> None:
+    """Store the items of a batch, whose requests are one after the other in its payload.
+
+    `custom_ids` is empty for dialects without them. By COPY: 50,000 INSERTs would take ten times as long. Columns that
+    are not named get the database's defaults.
+    """
+    lines = _copy_lines(batch, _items(custom_ids, lengths))
     with connection.cursor() as cursor, cursor.copy(_COPY_ITEMS) as copy:
         while some := "".join(itertools.islice(lines, LINES_PER_WRITE)):
             copy.write(some)
 
 
-def _copy_lines(new: NewBatch) -> Iterator[str]:
+def _copy_lines(batch: Batch, items: Iterable[Item]) -> Iterator[str]:
     """Yield the rows in COPY's text format. psycopg's own `write_row` takes five times as long.
 
     https://www.postgresql.org/docs/current/sql-copy.html (File Formats)
     """
-    batch_id, owner_id = new.batch.id.hex, new.batch.owner_id
-    for idx, (item_id, custom_id, offset, length) in enumerate(_items(new)):
+    batch_id, owner_id = batch.id.hex, batch.owner_id
+    for idx, (item_id, custom_id, offset, length) in enumerate(items):
         name = NULL if custom_id is None else custom_id.translate(_COPY_ESCAPES)
         yield f"{item_id}\t{batch_id}\t{owner_id}\t{idx}\t{name}\t{offset}\t{length}\n"
 
 
-def _items(new: NewBatch) -> Iterator[tuple[str, str | None, int, int]]:
-    """Yield id (as hexadecimal digits), custom_id, and offset and length of the request, of each item."""
-    requests = new.submission.requests
-    lengths = [len(request) for request in requests]
+def _items(custom_ids: Sequence[str], lengths: Sequence[int]) -> Iterator[Item]:
     offsets = itertools.accumulate(lengths, initial=0)
-    custom_ids = new.submission.custom_ids or itertools.repeat(None)
-    return zip(uuid7_run_hex(len(requests)), custom_ids, offsets, lengths, strict=False)
+    return zip(
+        uuid7_run_hex(len(lengths)), custom_ids or itertools.repeat(None), offsets, lengths, strict=False
+    )

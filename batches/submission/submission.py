@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Mapping, Sequence
 
 
@@ -15,6 +16,9 @@ class Submission:
 
     `custom_ids` is empty for dialects without them, else as long as `requests`. `lifetime_seconds`: from
     creation to expiry, None = never. `on_rate_limit`: `fail` or `wait`.
+
+    `input_file_id`: the file that holds the requests. Without `requests`, they are still to be read from it.
+    `output_lifetime_seconds`: how long the files with the results are kept, None = until they are deleted.
     """
 
     dialect: str
@@ -26,3 +30,5 @@ class Submission:
     lifetime_seconds: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict, repr=False)
     upstream_headers: Mapping[str, str] = field(default_factory=dict)
+    input_file_id: uuid.UUID | None = None
+    output_lifetime_seconds: int | None = None

@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.db.models.functions import Now
 
+from batches.files.remove import FileRemoval
 from batches.models import Batch, IdempotencyKey, KeylessCreate
 from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.sweeper.sweep import end_complete_batches
@@ -47,11 +48,13 @@ class Cleanup:
 
     def __init__(self) -> None:
         self._deleted_after: tuple[datetime | None, uuid.UUID] | None = None
+        self._file_removal = FileRemoval()
 
     def run(self) -> None:
         run_isolated("end_complete_batches", end_complete_batches)
         run_isolated("delete_expired_batches", delete_expired_batches)
         run_isolated("remove_deleted_batches", self._remove_deleted_batches)
+        run_isolated("remove_deleted_files", self._file_removal.run)
         run_isolated("delete_idempotency_keys", IdempotencyKey.objects.expired().delete)
         run_isolated("delete_keyless_creates", KeylessCreate.objects.expired().delete)
         run_isolated("delete_lost_workers", delete_lost_workers)

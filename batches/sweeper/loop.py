@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import logging
 import time
+from functools import partial
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import connection
 
+from batches.file_batches.finalize import finalize_batch
+from batches.file_batches.pending import PendingBatches
+from batches.file_batches.validate import validate_batch
+from batches.models import Batch
 from batches.publishing.lost_messages import publish_lost
 from batches.publishing.publish import publish_all_due
-from batches.sweeper.cleanup_thread import CleanupThread
+from batches.sweeper.background_thread import BackgroundThread
+from batches.sweeper.cleanup import Cleanup
 from batches.sweeper.database_uptime import DatabaseUptime
+from batches.sweeper.orphaned_payloads import remove_orphans
 from batches.sweeper.sweep import expire_overdue, read_backlog, reclaim_lost_items
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.stop_signal import StopSignal
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 logger = logging.getLogger(__name__)
 
 SWEEP_INTERVAL_SECONDS = 2.0
+CLEANUP_INTERVAL_SECONDS = 10.0
+ORPHAN_SEARCH_INTERVAL_SECONDS = 3600.0
 # A due time is met at most this late: polling for the next one is a probe of a small index.
 POLL_INTERVAL_SECONDS = 0.2
 # Any constant of our own; pg_locks shows it.
@@ -35,17 +48,28 @@ class Sweeper:
         self._has_lock = False
         self._uptime = DatabaseUptime()
         self._next_sweep = 0.0
-        self._cleanup_thread = CleanupThread(may_work=lambda: self._has_lock)
+        validation = PendingBatches("validate_batch", Batch.objects.validating, validate_batch)
+        finalizing = PendingBatches("finalize_batch", Batch.objects.finalizing, finalize_batch)
+        self._validation = self._thread("validation", partial(validation.run, may_go_on=self._may_work))
+        self._finalizing = self._thread("finalizing", partial(finalizing.run, may_go_on=self._may_work))
+        self._threads = (
+            self._validation,
+            self._finalizing,
+            self._thread("cleanup", Cleanup().run, interval_seconds=CLEANUP_INTERVAL_SECONDS),
+            self._thread("remove_orphans", remove_orphans, interval_seconds=ORPHAN_SEARCH_INTERVAL_SECONDS),
+        )
 
     def stop(self) -> None:
         self.stop_requested.set()
 
     def run(self) -> None:
-        self._cleanup_thread.start()
+        for thread in self._threads:
+            thread.start()
         with connection.execute_wrapper(self._uptime):
             while not self.stop_requested.wait(POLL_INTERVAL_SECONDS):
                 self._run_once_safely()
-        self._cleanup_thread.stop()
+        for thread in self._threads:
+            thread.stop()
         connection.close()
 
     def _run_once_safely(self) -> None:
@@ -63,11 +87,27 @@ class Sweeper:
             self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
             return
         backlog = read_backlog()
+        if backlog.has_validating:
+            self._validation.wake()
+        if backlog.has_finalizing:
+            self._finalizing.wake()
         if backlog.has_open_batches and time.monotonic() >= self._next_sweep:
             self._next_sweep = time.monotonic() + SWEEP_INTERVAL_SECONDS
             self._sweep()
         elif backlog.is_due and not publish_all_due():
             self.stop_requested.wait(SWEEP_INTERVAL_SECONDS)
+
+    def _may_work(self) -> bool:
+        return self._has_lock and not self.stop_requested.is_set()
+
+    def _thread(
+        self, name: str, work: Callable[[], None], *, interval_seconds: float | None = None
+    ) -> BackgroundThread:
+        return BackgroundThread(name, work, may_work=self._may_work, interval_seconds=interval_seconds)
+
+    def _wake_threads(self) -> None:
+        for thread in self._threads:
+            thread.wake()
 
     def _sweep(self) -> None:
         run_isolated("expire_overdue", expire_overdue)
@@ -90,4 +130,6 @@ class Sweeper:
                 self._has_lock = bool(cursor.fetchone()[0])
                 if self._has_lock:
                     cursor.execute(_SET_IDLE_SESSION_TIMEOUT, [f"{settings.RELAY_WORKER_LOST_S}s"])
+            if self._has_lock:
+                self._wake_threads()
         return self._has_lock

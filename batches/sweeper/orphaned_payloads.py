@@ -30,6 +30,11 @@ DELETE FROM batches_itemresponse WHERE item_id IN (
 """
 
 
+def remove_orphans() -> None:
+    run_isolated("remove_orphaned_payloads", remove_orphaned_payloads)
+    run_isolated("remove_orphaned_responses", remove_orphaned_responses)
+
+
 def remove_orphaned_payloads() -> None:
     """Remove folders that have no batch, by the time in their names (UUIDv7).
 

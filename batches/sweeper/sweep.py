@@ -16,6 +16,7 @@ from batches.completion.expire import expire_batch
 from batches.execution.claim import claims_of_lost_workers
 from batches.execution.settling.settle_fallbacks import settle_with_fallbacks
 from batches.models import Batch
+from batches.models.batch import FINALIZING_SQL, VALIDATING_SQL
 from batches.models.item import OPEN_SQL, UNPUBLISHED_SQL
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.pipeline import execute_prepared
@@ -32,11 +33,13 @@ MAX_ROWS_PER_STEP = 500
 
 _BACKLOG: LiteralString = f"""
 SELECT EXISTS (SELECT FROM batches_batch WHERE ended_at IS NULL),
+    EXISTS (SELECT FROM batches_batch WHERE {VALIDATING_SQL}),
+    EXISTS (SELECT FROM batches_batch WHERE {FINALIZING_SQL}),
     coalesce((SELECT min(not_before) FROM batches_batchitem
         WHERE {UNPUBLISHED_SQL} AND not_before IS NOT NULL) <= clock_timestamp(), false)
 """
 _COMPLETE_BUT_OPEN = f"""
-SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND NOT EXISTS (
+SELECT b.id FROM batches_batch b WHERE b.ended_at IS NULL AND b.total_items > 0 AND NOT EXISTS (
     SELECT FROM batches_batchitem i WHERE i.batch_id = b.id AND {OPEN_SQL})
 """
 
@@ -46,6 +49,8 @@ class Backlog:
     """`has_open_batches`: without any, there is nothing to sweep. `is_due`: some item's `not_before` has passed."""
 
     has_open_batches: bool
+    has_validating: bool
+    has_finalizing: bool
     is_due: bool
 
 
@@ -80,7 +85,10 @@ def _reclaim(claim: Claim) -> None:
 
 
 def end_complete_batches() -> None:
-    """End batches without an open item. Settling does that by itself; this repairs rows changed by hand."""
+    """End batches without an open item, but those that have no items yet.
+
+    Settling does that by itself; this repairs rows changed by hand.
+    """
     with connection.cursor() as cursor:
         cursor.execute(_COMPLETE_BUT_OPEN)
         batch_ids = [row[0] for row in cursor.fetchall()]

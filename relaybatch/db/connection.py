@@ -7,6 +7,7 @@ docs/adr/0009-shared-connections.md.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import threading
 import time
@@ -17,6 +18,8 @@ from weakref import WeakKeyDictionary
 from django.db import DEFAULT_DB_ALIAS, connections
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import psycopg
 
     Raw = psycopg.Connection[Any]
@@ -149,9 +152,21 @@ POOL = ConnectionPool()
 def release_connection() -> None:
     """Release this thread's connection to the pool, before it waits for something else than the database.
 
-    Safe to call at any time: within a transaction it does nothing, and the next statement acquires a connection again.
+    Safe to call at any time: within a transaction or `keep_connection` it does nothing, and the next statement acquires
+    a connection again.
     """
     connections[DEFAULT_DB_ALIAS].release_to_pool()  # type: ignore[attr-defined]
+
+
+@contextlib.contextmanager
+def keep_connection() -> Iterator[None]:
+    """Keep this thread's connection within, as a lock of the session needs: nothing called here may release it."""
+    database: Any = connections[DEFAULT_DB_ALIAS]
+    before, database.is_kept = database.is_kept, True
+    try:
+        yield
+    finally:
+        database.is_kept = before
 
 
 def _has_input(raw: Raw) -> bool:

@@ -60,6 +60,11 @@ class TooLarge(ApiError):  # noqa: N818
     code = "body_too_large"
 
 
+class RangeNotSatisfiable(ApiError):  # noqa: N818
+    http_status = 416
+    code = "range_not_satisfiable"
+
+
 class TooManyRequests(ApiError):  # noqa: N818
     http_status = 429
     code = "rate_limited"

@@ -29,12 +29,13 @@ _ERRORS = {
     400: "The request is malformed: `error.code` and `error.param` say what and where.",
     401: "No credential, or one that is not valid.",
     403: "The credential is valid, and may not do this.",
-    404: "No such batch of the caller's. Malformed ids are answered in the same way.",
+    404: "No such batch or file of the caller's. Malformed ids are answered in the same way.",
     405: "The path is served, but not with this method: see `Allow`.",
     409: "The state of the batch, or an earlier request with the same `Idempotency-Key`, does not allow it.",
     411: "The body is chunked, which the server in front does not take: send `Content-Length`.",
     413: "The body, or one request in it, is too large.",
     414: "The path with its query is longer than the web server takes.",
+    416: "The file has no bytes in the range that `Range` asks for; `Content-Range` gives its size.",
     417: "The `Expect` header asks for something that the web server does not know.",
     429: "The caller would have too many items that are not final.",
     431: "A header, or all of them, are longer than the web server takes.",
@@ -79,6 +80,7 @@ class Operation:
     security: tuple[Schema, ...] = CREDENTIAL
     parameters: tuple[Schema, ...] = ()
     body: Content | None = None
+    body_type: str = JSON
     body_required: bool = True
     responses: Mapping[int, Response]
     errors: tuple[int, ...] = ()
@@ -103,7 +105,7 @@ class Operation:
         if parameters := [*_path_parameters(self.path), *self.parameters]:
             rendered["parameters"] = parameters
         if self.body:
-            content = {JSON: _render_content(self.body, reference)}
+            content = {self.body_type: _render_content(self.body, reference)}
             rendered["requestBody"] = {"required": self.body_required, "content": content}
         rendered["responses"] = {
             str(status): _render_response(response, reference) for status, response in self.responses.items()

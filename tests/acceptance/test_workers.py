@@ -17,7 +17,7 @@ from batches.completion.cancel import cancel_batch
 from batches.execution.call_slots import threads_for
 from batches.models import BatchItem, Worker
 from batches.results.responses import read_response
-from routing.failpoints import POINTS
+from routing.failpoints import ITEM_POINTS
 from tests.support.rows.submissions import chat_body, submit
 from tests.support.servers.deployment import wait_for_end, wait_until
 from tests.support.upstream import upstream_responses as answers
@@ -62,7 +62,7 @@ def test_a_batch_goes_through_a_worker_to_results_and_cost(
     assert UsageEvent.objects.filter(cost_nanos__gt=0).count() == 20
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", ITEM_POINTS)
 def test_a_worker_killed_at_any_point_loses_only_what_it_ran_and_sends_nothing_twice(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, point: str
 ) -> None:

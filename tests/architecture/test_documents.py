@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from batches.dialects.openai.output_lines import LineErrorCode
+from batches.file_batches.input_line import InputErrorCode
 from relaybatch.quickstart.demo.catalog import PROVIDERS_BY_VARIABLE
 from routing.calls.failures import FailureCode
 from routing.credentials.credential import DENIAL_MESSAGES
@@ -81,6 +83,7 @@ def variables_of(path: Path) -> Iterator[str]:
 def error_codes() -> set[str]:
     sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     found = {code for path in sources for code in codes_of(path)} | set(DENIAL_MESSAGES) | set(FailureCode)
+    found |= set(InputErrorCode) | set(LineErrorCode)
     return {code for code in found if CODE.fullmatch(code)}
 
 

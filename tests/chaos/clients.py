@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.chaos.checks.live_checks import TO_THE_END
 from tests.chaos.deployment.catalog import OWNERS
-from tests.chaos.submitted import CREATED, DIALECTS, new_submission
+from tests.chaos.submitted import CREATED, DIALECTS, PATHS, new_submission
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -113,12 +113,15 @@ class Clients:
 
     def _post(self, submission: Submission) -> None:
         submission.sends += 1
+        body = self._upload(submission) if submission.content else submission.body
+        if body is None:
+            return
         reply = self._web.call(
             self._random,
             "POST",
             submission.path,
             owner=submission.owner,
-            body=submission.body,
+            body=body,
             headers=submission.headers,
         )
         if reply is None or reply.status == 503:
@@ -129,6 +132,24 @@ class Clients:
             submission.public_id = public_id
         elif submission.public_id is None and 400 <= reply.status < 500:
             submission.is_rejected = True
+
+    def _upload(self, submission: Submission) -> bytes | None:
+        """Upload the file of the requests; the body of the create, None while there is no answer."""
+        reply = self._web.call(
+            self._random,
+            "POST",
+            "/v1/files",
+            owner=submission.owner,
+            body=submission.upload_body,
+            headers=submission.upload_headers,
+        )
+        if reply is None or reply.status != 200:
+            submission.is_rejected = (
+                submission.public_id is None and reply is not None and 400 <= reply.status < 500
+            )
+            return None
+        file_id = json.loads(reply.body)["id"]
+        return f'{{"input_file_id": "{file_id}", '.encode() + submission.body
 
     def _cancel(self) -> None:
         unfinished = [
@@ -162,10 +183,10 @@ class Clients:
             self._call(self._random.choice(known), "GET", "/results")
 
     def _list(self) -> None:
-        query = {"relay": "?dialect=relay&limit=20", "chat": "?limit=20", "messages": "?limit=20"}
-        dialect = self._random.choice(self.dialects)
-        path = "/v1/messages/batches" if dialect == "messages" else "/v1/batches"
-        self._web.call(self._random, "GET", path + query[dialect], owner=self._random.choice(list(OWNERS)))
+        paths = [f"{PATHS[dialect]}?limit=20" for dialect in self.dialects]
+        paths += ["/v1/batches?dialect=relay&limit=20", "/v1/files?limit=20"]
+        path = self._random.choice(paths)
+        self._web.call(self._random, "GET", path, owner=self._random.choice(list(OWNERS)))
 
     def _call(self, submission: Submission, method: str, rest: str) -> Reply | None:
         path = f"{submission.path}/{submission.public_id}{rest}"

@@ -21,6 +21,7 @@ from tests.chaos.checks.batch_invariants import (
     check_submissions,
     check_usage_totals,
 )
+from tests.chaos.checks.file_invariants import check_files
 from tests.chaos.checks.final_state import collect_final_state
 from tests.chaos.checks.findings import Findings
 from tests.chaos.checks.item_invariants import check_items, check_requests, check_results
@@ -38,6 +39,10 @@ if TYPE_CHECKING:
     from relaybatch.quickstart.shutdown import Shutdown
     from tests.chaos.deployment.deployment import ChaosDeployment
 
+_UNFINISHED = """
+SELECT count(*) FROM batches_batch
+WHERE ended_at IS NULL OR (input_file_id IS NOT NULL AND finalized_at IS NULL)
+"""
 MAX_END_SECONDS = 150.0
 """How long batches may take to end after the last fault: breakers and backoffs that still wait end within 60 s."""
 MAX_QUIET_SECONDS = 45.0
@@ -138,6 +143,7 @@ class _Run:
             check_requests(state, self.findings)
             check_results(state, self.findings, payloads=self.deployment.payloads)
             check_results_over_http(state, self.findings, self.web)
+            check_files(state, self.findings, self.web)
             check_usage_totals(self.deployment, self.findings, shutdown=self.shutdown)
             check_cleanup(
                 self.deployment,
@@ -157,7 +163,7 @@ class _Run:
 
     def _all_ended(self) -> bool:
         with self.deployment.database() as database:
-            row = database.execute("SELECT count(*) FROM batches_batch WHERE ended_at IS NULL").fetchone()
+            row = database.execute(_UNFINISHED).fetchone()
         return row == (0,)
 
     def _wait(self, condition: Callable[[], bool], *, seconds: float) -> bool:

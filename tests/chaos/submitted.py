@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Mapping
 
-DIALECTS = ("relay", "chat", "messages")
-PATHS = {"relay": "/v1/batches", "chat": "/v1/batches", "messages": "/v1/messages/batches"}
-CREATED = {"relay": 202, "chat": 200, "messages": 200}
+DIALECTS = ("relay", "chat", "messages", "openai")
+PATHS = dict.fromkeys(DIALECTS, "/v1/batches") | {"messages": "/v1/messages/batches"}
+CREATED = dict.fromkeys(DIALECTS, 200) | {"relay": 202}
+ENDPOINTS = {"openai": "/v1/chat/completions", "openai_responses": "/v1/responses"}
+_BOUNDARY = "chaos"
 SIZES = (1, 1, 2, 5, 10, 20, 40, 80)
 NO_BATCH = uuid.UUID(int=0)
 
@@ -24,6 +26,7 @@ NO_BATCH = uuid.UUID(int=0)
 class Submission:
     """A batch that was submitted, or may have been. `tag` is contained in each of its items, and in no other.
 
+    `content`: of the file that is uploaded first, for OpenAI's dialect; its create then has the file's id.
     `public_id`: None until a create was answered. `sends`: number of POSTs. `hashes`: SHA-256 of each item's request
     body.
     """
@@ -34,6 +37,7 @@ class Submission:
     body: bytes = field(repr=False)
     hashes: list[bytes] = field(repr=False)
     idempotency_key: str | None
+    content: bytes = field(default=b"", repr=False)
     public_id: str | None = None
     sends: int = 0
     is_rejected: bool = False
@@ -53,6 +57,17 @@ class Submission:
     def headers(self) -> Mapping[str, str]:
         return {"Idempotency-Key": self.idempotency_key} if self.idempotency_key else {}
 
+    @property
+    def upload_headers(self) -> Mapping[str, str]:
+        return {**self.headers, "Content-Type": f"multipart/form-data; boundary={_BOUNDARY}"}
+
+    @property
+    def upload_body(self) -> bytes:
+        part = f"--{_BOUNDARY}\r\nContent-Disposition: form-data; name="
+        purpose = f'{part}"purpose"\r\n\r\nbatch\r\n'
+        file = f'{part}"file"; filename="{self.tag}.jsonl"\r\n\r\n'
+        return f"{purpose}{file}".encode() + self.content + f"\r\n--{_BOUNDARY}--\r\n".encode()
+
 
 def new_submission(
     number: int, *, owner: str, dialect: str, rng: random.Random, items: int | None = None
@@ -62,14 +77,31 @@ def new_submission(
     shape = _shape(dialect, rng)
     bodies = [_item(MODELS[shape], f"{tag}-{idx}", rng) for idx in range(count)]
     key = f"key-{tag}" if rng.random() < 0.7 else None
-    body = _relay(shape, bodies, tag, rng) if dialect == "relay" else _with_custom_ids(bodies, tag)
-    hashes = [hashlib.sha256(one).digest() for one in bodies]
-    return Submission(tag=tag, owner=owner, dialect=dialect, body=body, hashes=hashes, idempotency_key=key)
+    return Submission(
+        tag=tag,
+        owner=owner,
+        dialect=dialect,
+        body=_body(dialect, shape, bodies, tag, rng),
+        hashes=[hashlib.sha256(one).digest() for one in bodies],
+        idempotency_key=key,
+        content=_lines(ENDPOINTS[shape], bodies, tag) if dialect == "openai" else b"",
+    )
+
+
+def _body(dialect: str, shape: str, bodies: list[bytes], tag: str, rng: random.Random) -> bytes:
+    """Of OpenAI's dialect, all but the file's id."""
+    if dialect == "relay":
+        return _relay(shape, bodies, tag, rng)
+    if dialect == "openai":
+        return f'"endpoint": "{ENDPOINTS[shape]}", "completion_window": "24h"}}'.encode()
+    return _with_custom_ids(bodies, tag)
 
 
 def _shape(dialect: str, rng: random.Random) -> str:
     if dialect == "relay":
         return rng.choice(list(MODELS))
+    if dialect == "openai":
+        return rng.choice(list(ENDPOINTS))
     return "openai" if dialect == "chat" else "anthropic"
 
 
@@ -94,3 +126,10 @@ def _relay(shape: str, bodies: list[bytes], tag: str, rng: random.Random) -> byt
 def _with_custom_ids(bodies: list[bytes], tag: str) -> bytes:
     items = [f'{{"custom_id": "{tag}-{idx}", "params": '.encode() + b + b"}" for idx, b in enumerate(bodies)]
     return b'{"requests": [' + b",".join(items) + b"]}"
+
+
+def _lines(endpoint: str, bodies: list[bytes], tag: str) -> bytes:
+    return b"\r\n".join(
+        f'{{"custom_id": "{tag}-{idx}", "method": "POST", "url": "{endpoint}", "body": '.encode() + b + b"}"
+        for idx, b in enumerate(bodies)
+    )

@@ -164,7 +164,7 @@ def race(batches: list[Batch], upstream: Upstream) -> None:
     with ThreadPoolExecutor(len(batches)) as workers:
         running = [workers.submit(run, item.id) for item in firsts]
         upstream.wait_for(lambda up: up.in_flight == len(batches))
-        cancels: list[Callable[[], None]] = [functools.partial(cancel_batch, batch) for batch in batches]
+        cancels: list[Callable[[], object]] = [functools.partial(cancel_batch, batch) for batch in batches]
         run_concurrently([gate.set, *cancels])
         for one in running:
             one.result()

@@ -48,7 +48,7 @@ class Relay:
     def render_results(self, batch: Batch, context: RequestContext) -> DialectResponse:
         return render_relay_results(batch.id, ResultsQuery.from_parameters(context.parameters))
 
-    def render_cancelled(self, batch: Batch, context: RequestContext) -> DialectResponse:  # noqa: ARG002
+    def render_cancelled(self, batch: Batch, context: RequestContext, *, changed: bool) -> DialectResponse:  # noqa: ARG002
         """The same for every batch of the owner, also for one that had ended and stays as it was."""
         return json_response(RelayCancelled(status="cancelled"))
 

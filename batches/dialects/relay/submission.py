@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from django.conf import settings
 from msgspec import UNSET, Raw, UnsetType
 
+from batches.dialects.body_members import read_integer, read_member, read_metadata
 from batches.dialects.body_parser import split_requests
 from batches.dialects.forwarded_headers import upstream_headers
 from batches.dialects.item_errors import raise_item_errors
@@ -27,11 +28,6 @@ if TYPE_CHECKING:
 SHAPES = ADAPTERS.keys()
 MAX_ATTEMPTS = 10
 MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 60, 2_592_000
-MAX_METADATA_PAIRS, MAX_METADATA_KEY_CHARACTERS, MAX_METADATA_VALUE_CHARACTERS = 16, 64, 512
-# Enough for metadata within its limits, every character written as two escapes, with white space between the pairs.
-MAX_METADATA_BYTES = 131_072
-# Of a member that holds a number or a keyword.
-MAX_SCALAR_BYTES = 256
 # Longer items skip the fast check, which decodes `model`: that may be nearly the whole item.
 MAX_FAST_CHECK_BYTES = 65_536
 
@@ -65,18 +61,18 @@ def parse_relay_submission(body: SubmissionBody, *, headers: Mapping[str, str]) 
         dialect="relay",
         shape=shape,
         requests=requests,
-        max_attempts=_read_integer(body, "max_attempts", minimum=1, maximum=MAX_ATTEMPTS) or 1,
+        max_attempts=read_integer(body, "max_attempts", minimum=1, maximum=MAX_ATTEMPTS) or 1,
         on_rate_limit=_on_rate_limit(body),
-        lifetime_seconds=_read_integer(
+        lifetime_seconds=read_integer(
             body, "expires_in_seconds", minimum=MIN_LIFETIME_SECONDS, maximum=MAX_LIFETIME_SECONDS
         ),
-        metadata=_metadata(body),
+        metadata=read_metadata(body),
         upstream_headers=upstream_headers(headers) if shape == "anthropic" else {},
     )
 
 
 def _shape(body: SubmissionBody) -> str:
-    shape = _read_member(body, "shape", str)
+    shape = read_member(body, "shape", str)
     if shape not in SHAPES:
         raise InvalidRequest(
             f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
@@ -127,53 +123,10 @@ def _item_problem(request: Raw) -> tuple[str, str] | None:
     return None
 
 
-def _read_member(body: SubmissionBody, name: str, kind: type, *, max_bytes: int = MAX_SCALAR_BYTES) -> Any:
-    """The member decoded as that type; None when it is absent, of another type, or longer than `max_bytes`."""
-    if not body.has(name) or len(body.member(name)) > max_bytes:
-        return None
-    try:
-        return msgspec.json.decode(body.member(name), type=kind)
-    except msgspec.ValidationError:
-        return None
-
-
-def _read_integer(body: SubmissionBody, name: str, *, minimum: int, maximum: int) -> int | None:
-    if not body.has(name):
-        return None
-    value = _read_member(body, name, int)
-    if value is None or not minimum <= value <= maximum:
-        raise InvalidRequest(f"`{name}` must be a whole number from {minimum} to {maximum}.", param=name)
-    return int(value)
-
-
 def _on_rate_limit(body: SubmissionBody) -> str:
     if not body.has("on_rate_limit"):
         return RateLimitMode.FAIL
-    value = _read_member(body, "on_rate_limit", str)
+    value = read_member(body, "on_rate_limit", str)
     if value not in list(RateLimitMode):
         raise InvalidRequest("`on_rate_limit` must be fail or wait.", param="on_rate_limit")
     return str(value)
-
-
-def _metadata(body: SubmissionBody) -> dict[str, str]:
-    if not body.has("metadata"):
-        return {}
-    pairs: dict[str, str] | None = _read_member(
-        body, "metadata", dict[str, str], max_bytes=MAX_METADATA_BYTES
-    )
-    if pairs is None or not _is_within_limits(pairs):
-        raise InvalidRequest(
-            f"`metadata` must be an object of at most {MAX_METADATA_PAIRS} pairs of strings, the keys of up to "
-            f"{MAX_METADATA_KEY_CHARACTERS} and the values of up to {MAX_METADATA_VALUE_CHARACTERS} characters.",
-            param="metadata",
-        )
-    if any("\0" in text for pair in pairs.items() for text in pair):
-        raise InvalidRequest("`metadata` must not hold the character U+0000.", param="metadata")
-    return pairs
-
-
-def _is_within_limits(pairs: dict[str, str]) -> bool:
-    return len(pairs) <= MAX_METADATA_PAIRS and all(
-        len(key) <= MAX_METADATA_KEY_CHARACTERS and len(value) <= MAX_METADATA_VALUE_CHARACTERS
-        for key, value in pairs.items()
-    )

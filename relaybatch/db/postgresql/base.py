@@ -21,7 +21,12 @@ _SERVER_FULL = re.compile("too many|connection slots|no more connections|max cli
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """`release_to_pool` puts the connection into the pool; the next statement acquires one from it, or connects."""
+    """`release_to_pool` puts the connection into the pool; the next statement acquires one from it, or connects.
+
+    `is_kept`: it does nothing, since the thread holds something of the session.
+    """
+
+    is_kept = False
 
     def connect(self) -> None:
         """Acquire an idle connection or open one. Waits a little while the server has too many connections."""
@@ -48,7 +53,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
     def release_to_pool(self) -> None:
         """Release the connection, except within a transaction or after an error, which needs a health check first."""
         raw = self.connection
-        if raw is None or self.in_atomic_block or not self.autocommit or self.errors_occurred:
+        if raw is None or self.is_kept or self.in_atomic_block or not self.autocommit or self.errors_occurred:
             return
         if raw.pgconn.transaction_status == TransactionStatus.IDLE:
             self.connection = None

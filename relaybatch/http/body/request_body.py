@@ -109,9 +109,25 @@ class RequestBody:
 
 
 def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiError]) -> memoryview:
-    """Read the whole decoded body. Raises `too_large` as soon as it exceeds the limit.
+    """Read the whole decoded body. Raises as `decoded_chunks` does, before it allocates where that is possible."""
+    chunks = decoded_chunks(request, limit_bytes=limit_bytes, too_large=too_large)
+    # An anonymous mapping: its pages are allocated as they are filled and returned to the system with the last view.
+    # The allocator would keep some 30 MB for each thread that ever served a large body.
+    buffer = mmap.mmap(-1, limit_bytes)
+    try:
+        size = _fill(buffer, chunks)
+    except BaseException:
+        buffer.close()  # now, not when the exception's frames are collected
+        raise
+    return memoryview(buffer)[:size]
 
-    Also raises InvalidRequest (incomplete, invalid gzip, unknown encoding) and LengthRequired.
+
+def decoded_chunks(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiError]) -> Iterator[bytes]:
+    """Return an iterator of the decoded body, in chunks of at most CHUNK_BYTES, which raises `too_large` for the first
+    byte over the limit.
+
+    Raises at once what the headers tell: `too_large` (by Content-Length), LengthRequired, InvalidRequest (unknown
+    encoding). The iterator also raises InvalidRequest (incomplete, invalid gzip).
     """
     request_body = RequestBody.of(request)
     if request_body.is_chunked and not request_body.is_readable:
@@ -120,24 +136,23 @@ def read_body(request: HttpRequest, *, limit_bytes: int, too_large: type[ApiErro
     if not compressed and (request_body.declared_bytes or 0) > limit_bytes:
         raise body_too_large(too_large, limit_bytes=limit_bytes)
     chunks = request_body.chunks()
-    # An anonymous mapping: its pages are allocated as they are filled and returned to the system with the last view.
-    # The allocator would keep some 30 MB for each thread that ever served a large body.
-    buffer = mmap.mmap(-1, limit_bytes)
-    try:
-        decoded = _gunzip(chunks, limit_bytes=limit_bytes) if compressed else chunks
-        size = _fill(buffer, decoded, too_large=too_large)
-    except BaseException:
-        buffer.close()  # now, not when the exception's frames are collected
-        raise
-    return memoryview(buffer)[:size]
+    decoded = _gunzip(chunks, limit_bytes=limit_bytes) if compressed else chunks
+    return _within_limit(decoded, limit_bytes=limit_bytes, too_large=too_large)
 
 
-def _fill(buffer: mmap.mmap, chunks: Iterator[bytes], *, too_large: type[ApiError]) -> int:
+def _within_limit(chunks: Iterator[bytes], *, limit_bytes: int, too_large: type[ApiError]) -> Iterator[bytes]:
+    remaining_bytes = limit_bytes
+    for chunk in chunks:
+        remaining_bytes -= len(chunk)
+        if remaining_bytes < 0:
+            raise body_too_large(too_large, limit_bytes=limit_bytes)
+        yield chunk
+
+
+def _fill(buffer: mmap.mmap, chunks: Iterator[bytes]) -> int:
     """Copy the chunks into the buffer and return how many bytes there are."""
     size = 0
     for chunk in chunks:
-        if size + len(chunk) > len(buffer):
-            raise body_too_large(too_large, limit_bytes=len(buffer))
         buffer[size : size + len(chunk)] = chunk
         size += len(chunk)
     return size

@@ -47,7 +47,7 @@ def check_batches(final_state: FinalState, findings: Findings, *, payloads: Path
         counted[item.batch_id][item.state] += 1
     for batch in final_state.batches.values():
         findings.record("every batch ends", *([] if batch.ended else [f"{batch}"]))
-        if not batch.deleted:
+        if not batch.deleted and batch.total_items:
             there = (payloads / batch.id.hex / "requests").exists()
             findings.record("a stored batch has its requests", *([] if there else [f"{batch}"]))
         counts = dict(counted[batch.id])
@@ -77,7 +77,10 @@ def _submission(
     submission: Submission, found: set[uuid.UUID], final_state: FinalState, retried: set[str]
 ) -> Iterator[str]:
     known = submission.row_id
-    if submission.public_id and known not in found and not submission.is_deleted:
+    row = final_state.batches.get(known)
+    # Cancelled while its file was validated, it has no items.
+    is_empty = submission.is_cancelled and row is not None and row.dialect == "openai" and not row.total_items
+    if submission.public_id and known not in found and not submission.is_deleted and not is_empty:
         yield f"{submission.tag}: answered with {known}, stored are {found}"
     if submission.idempotency_key and len(found) > 1 and submission.tag not in retried:
         yield f"{submission.tag}: {len(found)} batches for one Idempotency-Key"
@@ -124,7 +127,7 @@ def _compare_results(
         found = [(one.idx, one.state, bytes(one.response)) for one in results]
     else:
         lines = [json.loads(line) for line in body.decode().split("\n")[:-1]]
-        found = [_line(line) for line in lines]
+        found = [output_line(line) if submission.dialect == "openai" else _line(line) for line in lines]
     if [idx for idx, _, _ in found] != sorted(items):
         yield f"{submission.public_id}: shows items {[idx for idx, _, _ in found]}"
         return
@@ -142,6 +145,15 @@ def _line(line: dict[str, Any]) -> tuple[int, str, bytes]:
     result = line["result"]
     message = _canonical(result["message"]) if "message" in result else b""
     return int(line["custom_id"].rpartition("-")[2]), states[result["type"]], message
+
+
+def output_line(line: dict[str, Any]) -> tuple[int, str, bytes]:
+    """Index, state and answer of a line of OpenAI's files."""
+    states = {"batch_cancelled": "cancelled", "batch_expired": "expired"}
+    idx = int(line["custom_id"].rpartition("-")[2])
+    if line["response"] and line["response"]["status_code"] == 200:
+        return idx, "completed", _canonical(line["response"]["body"])
+    return idx, states.get(line["error"]["code"] if line["error"] else "", "discarded"), b""
 
 
 def _canonical(value: object) -> bytes:

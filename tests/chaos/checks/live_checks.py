@@ -197,6 +197,9 @@ class LiveChecks:
         if reply is None or reply.status != 200:
             return
         status = json.loads(reply.body)
+        if submission.dialect == "openai":
+            self._check_file_batch(submission, status)
+            return
         counts, total = _reported_counts(submission, status)
         message = f"{submission.dialect} {submission.public_id}: shows {counts} of {total}"
         self._findings.record(
@@ -205,6 +208,13 @@ class LiveChecks:
         )
         if submission.dialect == "relay":
             self._compare_items(submission, status)
+
+    def _check_file_batch(self, submission: Submission, status: dict[str, Any]) -> None:
+        """It has no items, or all of them; cancelled and expired ones are in neither count."""
+        counts, all_items = status["request_counts"], len(submission.hashes)
+        is_right = counts["total"] in (0, all_items) and counts["completed"] + counts["failed"] <= all_items
+        message = f"openai {submission.public_id}: shows {counts} of {all_items}"
+        self._findings.record(ADD_UP, *([] if is_right else [message]))
 
     def _compare_items(self, submission: Submission, status: dict[str, Any]) -> None:
         seen = self._last_states.setdefault(submission.row_id, {})

@@ -288,7 +288,11 @@ def test_a_body_with_shape_keeps_its_own_limit(
 @pytest.mark.parametrize(
     ("to", "body", "message"),
     [
-        (CHAT, b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}', "Files are not served yet"),
+        (
+            CHAT,
+            b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}',
+            "`completion_window` is missing",
+        ),
         (
             CHAT,
             b'{"input_file_id":"file-1","requests":[{"custom_id":"a","params":{}}]}',

@@ -214,7 +214,7 @@ def test_unknown_top_level_fields_are_ignored(client: Client, rows: SimpleNamesp
 @pytest.mark.parametrize(
     ("body", "code"),
     [
-        (b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}', "not_served"),
+        (b'{"input_file_id":"file-1","endpoint":"/v1/chat/completions"}', "missing_field"),
         (b"{}", "missing_field"),
         (b'{"requests":[{"model":"m"}]}', "missing_field"),
         (b'{"shape":"openai","input_file_id":"x","requests":[]}', "conflicting_fields"),

@@ -42,6 +42,7 @@ def watched(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> WatchedStrea
 def low_limits(settings: Settings) -> int:
     """The item filter's limit is the largest then; a gzip body may be a little larger."""
     settings.RELAY_MAX_REQUEST_BYTES = settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = 1 << 20
+    settings.RELAY_MAX_FILE_BYTES = 1 << 20
     return max_sent_bytes()
 
 

@@ -13,7 +13,7 @@ import pytest
 from msgspec import to_builtins
 
 from batches.dialects import CHAT, MESSAGES
-from batches.dialects import chat_batch as chat_batches
+from batches.dialects.openai import chat_batch as chat_batches
 from batches.models import Batch
 from tests.support.calls.request_contexts import ORIGIN, request_context
 from usage.totals import Total

@@ -10,8 +10,9 @@ from django.http import HttpResponse, StreamingHttpResponse
 from django.test import RequestFactory
 
 from batches.dialects.dialect_response import JSON_LINES_CONTENT_TYPE, DialectResponse
-from batches.dialects.http_response import accepts_gzip, to_http_response
+from batches.dialects.http_response import to_http_response
 from relaybatch.http.errors import Conflict
+from relaybatch.http.streaming import accepts_gzip
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

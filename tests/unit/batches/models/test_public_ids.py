@@ -17,6 +17,7 @@ BATCH_ID = uuid.UUID("01a23139-3968-7806-9cc1-9b308a28188f")
     [
         ("relay", "01a23139-3968-7806-9cc1-9b308a28188f"),
         ("chat", "batch_01a23139396878069cc19b308a28188f"),
+        ("openai", "batch_01a23139396878069cc19b308a28188f"),
         ("messages", "msgbatch_01a23139396878069cc19b308a28188f"),
     ],
 )
@@ -26,7 +27,7 @@ def test_an_id_is_written_as_its_dialect_does_and_read_back(dialect: str, writte
 
 
 def test_every_dialect_is_in_the_table_above() -> None:
-    assert sorted(DIALECTS) == ["chat", "messages", "relay"]
+    assert sorted(DIALECTS) == ["chat", "messages", "openai", "relay"]
 
 
 @pytest.mark.parametrize(

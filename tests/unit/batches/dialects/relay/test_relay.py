@@ -238,7 +238,7 @@ def test_a_model_deeper_inside_is_no_second_model() -> None:
         (b'{"shape":null,"requests":[{"model":"m"}]}', "missing_field", "shape"),
         (b'{"shape":"openai","input_file_id":"f"}', "conflicting_fields", "shape"),
         (b'{"requests":[],"input_file_id":"f"}', "conflicting_fields", "requests"),
-        (b'{"input_file_id":"file-1"}', "not_served", "input_file_id"),
+        (b'{"input_file_id":"file-1"}', "missing_field", "endpoint"),
     ],
 )
 def test_bodies_of_no_dialect_are_told_what_is_missing_or_in_conflict(

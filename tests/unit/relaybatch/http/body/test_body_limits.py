@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from relaybatch.http.body.body_limits import (
+    MAX_FORM_PARTS_BYTES,
     MAX_ITEM_FILTER_BYTES,
     max_body_bytes,
     max_compressed_bytes,
@@ -20,18 +21,20 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("relay", "custom_id", "largest"),
+    ("relay", "custom_id", "file", "largest"),
     [
-        (20_000_000, 30_000_000, 30_000_000),
-        (40_000_000, 30_000_000, 40_000_000),
-        (1024, 1024, MAX_ITEM_FILTER_BYTES),
+        (20_000_000, 30_000_000, 1024, 30_000_000),
+        (40_000_000, 30_000_000, 1024, 40_000_000),
+        (40_000_000, 30_000_000, 50_000_000, 50_000_000 + MAX_FORM_PARTS_BYTES),
+        (1024, 1024, 1024, MAX_ITEM_FILTER_BYTES),
     ],
 )
 def test_the_largest_limit_of_all_routes_counts(
-    settings: Settings, relay: int, custom_id: int, largest: int
+    settings: Settings, relay: int, custom_id: int, file: int, largest: int
 ) -> None:
     settings.RELAY_MAX_REQUEST_BYTES = relay
     settings.RELAY_CUSTOM_ID_MAX_REQUEST_BYTES = custom_id
+    settings.RELAY_MAX_FILE_BYTES = file
     assert max_body_bytes() == largest
     assert max_sent_bytes() == max_compressed_bytes(largest) > largest
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from batches.dialects.openai.usage import BatchUsage, batch_usage
 from batches.models import ItemState
 from batches.models.batch import ProcessingStatus
 from batches.models.public_ids import public_id
@@ -40,24 +41,6 @@ class ChatRequestCounts(Struct, frozen=True, kw_only=True):
     expired: int
 
 
-class InputTokensDetails(Struct, frozen=True, kw_only=True):
-    cached_tokens: int
-
-
-class OutputTokensDetails(Struct, frozen=True, kw_only=True):
-    reasoning_tokens: int
-
-
-class ChatUsage(Struct, frozen=True, kw_only=True):
-    """`input_tokens` includes what was read from a cache or written to it."""
-
-    input_tokens: int
-    input_tokens_details: InputTokensDetails
-    output_tokens: int
-    output_tokens_details: OutputTokensDetails
-    total_tokens: int
-
-
 class ChatBatch(Struct, frozen=True, kw_only=True):
     """A batch of Chat Completions: all keys of OpenAI's batch object, then ours."""
 
@@ -82,25 +65,9 @@ class ChatBatch(Struct, frozen=True, kw_only=True):
     cancelled_at: EpochSeconds | None
     request_counts: ChatRequestCounts
     metadata: dict[str, str]
-    usage: Annotated[ChatUsage | None, Meta(description="Null until the batch has ended.")]
+    usage: Annotated[BatchUsage | None, Meta(description="Null until the batch has ended.")]
     processing_status: ProcessingStatus
     results_url: Annotated[str | None, Meta(description="Null until the batch has ended.")]
-
-
-class ChatBatchList(Struct, frozen=True, kw_only=True):
-    """A page of batches, newest first."""
-
-    object: Literal["list"]
-    data: list[ChatBatch]
-    first_id: str | None
-    last_id: str | None
-    has_more: bool
-
-
-class ChatBatchDeleted(Struct, frozen=True, kw_only=True):
-    id: str
-    object: Literal["batch"]
-    deleted: bool
 
 
 def created_chat_batch(batch: Batch) -> ChatBatch:
@@ -122,11 +89,15 @@ def chat_batch(batch: Batch, *, counts: Mapping[str, int], total: Total | None, 
     if total is None:
         return _chat_batch(batch, counts=counts)
     results_url = f"{origin}/v1/batches/{public_id('chat', batch.id)}/results"
-    return _chat_batch(batch, counts=counts, usage=_chat_usage(total), results_url=results_url)
+    return _chat_batch(batch, counts=counts, usage=batch_usage(total), results_url=results_url)
 
 
 def _chat_batch(
-    batch: Batch, *, counts: Mapping[str, int], usage: ChatUsage | None = None, results_url: str | None = None
+    batch: Batch,
+    *,
+    counts: Mapping[str, int],
+    usage: BatchUsage | None = None,
+    results_url: str | None = None,
 ) -> ChatBatch:
     status, ended_at = _chat_status(batch), optional_epoch_seconds(batch.ended_at)
     return ChatBatch(
@@ -177,18 +148,4 @@ def _request_counts(batch: Batch, counts: Mapping[str, int]) -> ChatRequestCount
         errored=failed,
         canceled=counts.get(ItemState.CANCELLED, 0),
         expired=counts.get(ItemState.EXPIRED, 0),
-    )
-
-
-def _chat_usage(total: Total) -> ChatUsage:
-    """Our meters never overlap; OpenAI's input includes what came from the cache."""
-    tokens = total.tokens
-    cache_read, output = tokens.get("cache_read", 0), tokens.get("output", 0)
-    prompt = tokens.get("input", 0) + cache_read + tokens.get("cache_write", 0)
-    return ChatUsage(
-        input_tokens=prompt,
-        input_tokens_details=InputTokensDetails(cached_tokens=cache_read),
-        output_tokens=output,
-        output_tokens_details=OutputTokensDetails(reasoning_tokens=tokens.get("reasoning", 0)),
-        total_tokens=prompt + output,
     )
