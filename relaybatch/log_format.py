@@ -20,7 +20,7 @@ from typing import Any
 
 # Every field that a log line may have, in the order in which it is written (docs/operating/operations.md).
 FIELDS = (
-    *("batch_id", "item_id", "attempt", "request_id"),
+    *("batch_id", "item_id", "attempt", "file_id", "request_id"),
     *("host", "host_key", "status", "reason", "ms", "seconds"),
     *("step", "items", "state", "code", "method", "path", "user"),
 )

@@ -5,17 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.store import ObjectStore, from_url
 
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
-from batches.payloads.object_writer import STORE_ERRORS, ObjectWriter
+from batches.payloads.object_client import open_client
+from batches.payloads.object_writer import PART_BYTES, STORE_ERRORS, ObjectWriter
+from batches.payloads.store import MARKER_NAME, UNFINISHED_MARK, StoredObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from obstore.store import ObjectStore
+
     from batches.payloads.store import PayloadWriter
 
-MARKER_NAME = ".relaybatch-store"
+OBJECTS_PER_REQUEST = 1000
 
 
 class ObjectPayloads:
@@ -28,13 +31,13 @@ class ObjectPayloads:
     def from_url(cls, url: str) -> ObjectPayloads:
         """Raises PayloadStoreUnavailable."""
         try:
-            return cls(from_url(url))
+            return cls(open_client(url))
         except (*STORE_ERRORS, ValueError) as error:
             raise PayloadStoreUnavailable("the payload store cannot be opened") from error
 
     def put(self, name: str, parts: Sequence[bytes | memoryview]) -> None:
         try:
-            obstore.put(self._store, name, parts[0] if len(parts) == 1 else iter(parts))
+            obstore.put(self._store, name, _joined(parts))
         except STORE_ERRORS as error:
             raise PayloadWriteError(f"cannot write {name}") from error
 
@@ -49,6 +52,9 @@ class ObjectPayloads:
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
         try:
+            if not length:
+                obstore.head(self._store, name)
+                return b""
             data = bytes(obstore.get_range(self._store, name, start=offset, length=length))
         except STORE_ERRORS as error:
             raise PayloadReadError(f"cannot read {name}") from error
@@ -56,9 +62,28 @@ class ObjectPayloads:
             raise PayloadReadError(f"{name} is too short")
         return data
 
+    def objects(self, folder: str) -> Iterator[StoredObject]:
+        try:
+            for listed in obstore.list(self._store, prefix=folder, chunk_size=OBJECTS_PER_REQUEST):
+                for entry in listed:
+                    if UNFINISHED_MARK not in entry["path"]:
+                        yield StoredObject(entry["path"], entry["size"])
+        except STORE_ERRORS as error:
+            raise PayloadStoreUnavailable("the payload store cannot be listed") from error
+
+    def remove_objects(self, names: Sequence[str]) -> None:
+        try:
+            for start in range(0, len(names), OBJECTS_PER_REQUEST):
+                obstore.delete(self._store, list(names[start : start + OBJECTS_PER_REQUEST]))
+        except STORE_ERRORS as error:
+            raise PayloadWriteError("cannot remove objects") from error
+
+    def remove_unfinished(self, name: str) -> None:
+        """Nothing to remove: what an upload has sent is no object before its end."""
+
     def remove_folder(self, folder: str) -> None:
         try:
-            for objects in obstore.list(self._store, prefix=folder, chunk_size=1000):
+            for objects in obstore.list(self._store, prefix=folder, chunk_size=OBJECTS_PER_REQUEST):
                 obstore.delete(self._store, [entry["path"] for entry in objects])
         except STORE_ERRORS as error:
             raise PayloadWriteError(f"cannot remove {folder}") from error
@@ -83,3 +108,10 @@ class ObjectPayloads:
 
     def check_free_space(self) -> None:
         """Nothing to check: an object store has no limit, and only a write shows whether writing is allowed."""
+
+
+def _joined(parts: Sequence[bytes | memoryview]) -> bytes | memoryview | Iterator[bytes | memoryview]:
+    """One body where it is small: parts that are given one by one take three requests at least."""
+    if len(parts) == 1:
+        return parts[0]
+    return b"".join(parts) if sum(map(len, parts)) <= PART_BYTES else iter(parts)
