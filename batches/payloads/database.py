@@ -9,7 +9,7 @@ from django.db.models import CharField, Func, IntegerField, Sum, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
-from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter
+from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter, put_chunk
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
 from batches.payloads.store import MARKER_NAME, UNFINISHED_MARK, StoredObject
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
@@ -32,7 +32,7 @@ class DatabasePayloads:
         try:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
-                    _put_chunk(PayloadChunk(name=name, part=number, data=chunk))
+                    put_chunk(name, number, chunk)
                 PayloadChunk.objects.filter(name=name, part__gt=number).delete()
         except DATABASE_UNAVAILABLE:
             raise
@@ -128,12 +128,6 @@ def _remove(chunks: QuerySet[PayloadChunk], what: str) -> None:
         raise
     except DatabaseError as error:
         raise PayloadWriteError(f"cannot remove {what}") from error
-
-
-def _put_chunk(chunk: PayloadChunk) -> None:
-    PayloadChunk.objects.bulk_create(
-        [chunk], update_conflicts=True, unique_fields=["name", "part"], update_fields=["data"]
-    )
 
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:

@@ -13,12 +13,26 @@ from batches.payloads.errors import PayloadWriteError
 from batches.payloads.store import UNFINISHED_MARK
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
+from relaybatch.db.pipeline import execute_prepared
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import TracebackType
 
 CHUNK_BYTES = 1 << 20
+
+_PUT_CHUNK = """
+INSERT INTO batches_payloadchunk (name, part, data) VALUES (%(name)s, %(part)s, %(data)b)
+ON CONFLICT (name, part) DO UPDATE SET data = excluded.data RETURNING part
+"""
+
+
+def put_chunk(name: str, part: int, data: bytes) -> None:
+    """Store or replace a piece. Raises Django's database errors.
+
+    Bound by the server: psycopg remembers the last 100 statements of a connection, with what is bound by the client.
+    """
+    execute_prepared(_PUT_CHUNK, {"name": name, "part": part, "data": data})
 
 
 def _lock_name(name: str) -> None:
@@ -69,7 +83,7 @@ class DatabaseWriter:
 
     def _store(self, piece: bytes) -> None:
         with self._write_errors():
-            PayloadChunk.objects.create(name=self._unfinished, part=self._parts, data=piece)
+            put_chunk(self._unfinished, self._parts, piece)
         self._parts += 1
         release_connection()
 

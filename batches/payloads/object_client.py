@@ -1,17 +1,25 @@
-"""The client of an object store: its variables, and how long it waits and tries again."""
+"""The client of an object store: its variables, how long it waits and tries again, and its errors."""
 
 from __future__ import annotations
 
+import contextlib
 import os
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from obstore.exceptions import BaseError
 from obstore.store import from_url
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from obstore.store import ObjectStore, RetryConfig
 
+    from batches.payloads.errors import PayloadError
+
+# obstore's FileNotFoundError and the like are OSErrors; a ValueError is a range or an option that it does not take.
+STORE_ERRORS = (BaseError, OSError, ValueError)
 VARIABLES_OF = {
     "s3": "AWS",
     "s3a": "AWS",
@@ -42,6 +50,20 @@ def open_client(url: str) -> ObjectStore:
     kind = VARIABLES_OF.get(urlsplit(url).scheme)
     options: Any = CLIENT_OPTIONS | (_options_from_variables(kind) if kind else {})
     return from_url(url, client_options=options, retry_config=RETRIES)
+
+
+@contextlib.contextmanager
+def raised_as(kind: type[PayloadError], message: str) -> Iterator[None]:
+    try:
+        yield
+    except STORE_ERRORS as error:
+        raise kind(message) from error
+    except BaseException as error:
+        # obstore panics at some answers, as a removal of what nobody asked it to remove. No module exports the class,
+        # and it is no Exception: it would end the thread.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise kind(message) from error
 
 
 def _options_from_variables(kind: str) -> dict[str, str]:
