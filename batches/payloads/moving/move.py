@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from batches.payloads.errors import PayloadError
+from batches.payloads.errors import PayloadError, PayloadWriteError
 from batches.payloads.folders import is_deleted, is_old, parse_folders
 from batches.payloads.marker import check_fallback_marker, check_marker
 from batches.payloads.moving.copy_object import copy_object, is_copied
@@ -55,6 +55,7 @@ class PayloadMove:
             # Its removal came before the last copy, which nobody else would remove.
             self._main.remove_folder(folder.name)
             return
+        self._check_sizes(copied, folder)
         self._fallback.remove_objects(list(copied))
         self._remove_if_empty(folder)
         self.report.folders += 1
@@ -68,23 +69,35 @@ class PayloadMove:
         """
         copied: dict[str, int] = {}
         while left := self._not_in(copied, folder):
-            copied |= {stored.name: stored.size_bytes for stored in left if self._copy(folder, stored)}
+            there = {stored.name: stored.size_bytes for stored in self._main.objects(folder.name)}
+            copied |= {
+                stored.name: stored.size_bytes
+                for stored in left
+                if self._copy(folder, stored, is_there=there.get(stored.name) == stored.size_bytes)
+            }
         return copied
 
     def _not_in(self, copied: dict[str, int], folder: PayloadFolder) -> list[StoredObject]:
         stored_objects = self._fallback.objects(folder.name)
         return [stored for stored in stored_objects if copied.get(stored.name) != stored.size_bytes]
 
-    def _copy(self, folder: PayloadFolder, stored: StoredObject) -> bool:
+    def _copy(self, folder: PayloadFolder, stored: StoredObject, *, is_there: bool) -> bool:
         """False if the object was removed meanwhile."""
         try:
-            if not is_copied(self._fallback, self._main, stored):
+            if not (is_there and is_copied(self._fallback, self._main, stored)):
                 copy_object(self._fallback, self._main, stored)
         except PayloadError:
             if stored.name in {other.name for other in self._fallback.objects(folder.name)}:
                 raise
             return False
         return True
+
+    def _check_sizes(self, copied: dict[str, int], folder: PayloadFolder) -> None:
+        """Raise PayloadWriteError for an object that is not there as a whole, unless it was removed meanwhile."""
+        there = {stored.name: stored.size_bytes for stored in self._main.objects(folder.name)}
+        wrong = {name for name, size in copied.items() if there.get(name) != size}
+        if wrong and (left := wrong & {stored.name for stored in self._fallback.objects(folder.name)}):
+            raise PayloadWriteError(f"{min(left)} is not in the new store as it was written")
 
     def _was_deleted(self, folder: PayloadFolder) -> bool:
         """Not if the fallback was unmounted, or another run moved the folder."""
