@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from django.db.models.functions import Now
 
@@ -296,6 +297,7 @@ def test_a_batch_that_is_deleted_while_it_is_copied_is_gone_from_both(
             removed.append(asked)
             open_store().discard(batch.id)
             Batch.objects.filter(id=batch.id).update(deleted_at=Now())
+            connection.close()  # of the server's thread
 
     with object_server.answering(delete_meanwhile):
         stores.shell.json_result("move_payloads")
