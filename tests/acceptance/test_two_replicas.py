@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batches.models import Batch, BatchItem, Worker
-from tests.acceptance.test_moving_payloads import ITEMS, readable_items, submit_over
-from tests.support.servers.deployment import Deployment, wait_for_end
+from batches.models import Batch
+from tests.support.calls.web_batches import readable_items, submit_over
+from tests.support.servers.deployment import wait_for_end
 from tests.support.servers.web import web_process
 
 if TYPE_CHECKING:
@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import SimpleNamespace
 
+    from tests.support.servers.deployment import Deployment
     from tests.support.servers.object_server import ObjectServer
     from tests.support.servers.web import Web
+
+ITEMS = 20
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -39,28 +42,26 @@ def two_webs(tmp_path: Path, environment: dict[str, str]) -> Iterator[tuple[Web,
         yield one, two
 
 
-@pytest.fixture(params=["postgres", "s3"])
-def store_url(request: pytest.FixtureRequest) -> str:
-    if request.param == "postgres":
-        return "postgres:"
-    server: ObjectServer = request.getfixturevalue("object_server")
-    return server.new_bucket()
-
-
+@pytest.mark.parametrize("kind", ["postgres", "s3"])
 def test_without_a_shared_directory_each_reads_what_the_other_took_and_either_worker_runs_it(
-    deployment: Deployment, catalog: SimpleNamespace, tmp_path: Path, store_url: str
+    deployment: Deployment,
+    catalog: SimpleNamespace,
+    object_server: ObjectServer,
+    tmp_path: Path,
+    kind: str,
 ) -> None:
     """Responses are in the store, too, whatever their size."""
-    environment = {"RELAY_BATCH_PAYLOAD_URL": store_url, "RELAY_BATCH_INLINE_RESPONSE_BYTES": "0"}
+    url = object_server.new_bucket() if kind == "s3" else "postgres:"
+    environment = {"RELAY_BATCH_PAYLOAD_URL": url, "RELAY_BATCH_INLINE_RESPONSE_BYTES": "0"}
+    environment |= object_server.environment
     with two_webs(tmp_path, environment) as (one, two):
-        first, second = submit_over(one, catalog), submit_over(two, catalog)
-        for name in ("one", "two"):
-            deployment.worker(ready=True, **environment, **machine(tmp_path, name))
         deployment.sweeper(**environment, **machine(tmp_path, "two"))
-        wait_for_end(first, second)
-        assert readable_items(two, catalog, first) == readable_items(one, catalog, second) == ITEMS
-        workers = BatchItem.objects.filter(batch__in=[first, second]).values("worker_id").distinct()
-        assert workers.count() == Worker.objects.count() == 2
+        for name, taker, reader in (("one", two, one), ("two", one, two)):
+            worker = deployment.worker(ready=True, **environment, **machine(tmp_path, name))
+            batch = submit_over(taker, catalog, items=ITEMS)
+            wait_for_end(batch)
+            assert readable_items(reader, catalog, batch) == ITEMS
+            worker.stop()
         assert [web.call("GET", "/readyz").status for web in (one, two)] == [200, 200]
     for name in ("one", "two"):
         assert not (tmp_path / name / "relay-batch-payloads").exists()
@@ -70,7 +71,7 @@ def test_with_directories_of_their_own_the_second_says_so_and_takes_nothing(
     deployment: Deployment, catalog: SimpleNamespace, tmp_path: Path
 ) -> None:
     with two_webs(tmp_path, {}) as (one, two):
-        batch = submit_over(one, catalog)
+        batch = submit_over(one, catalog, items=ITEMS)
         assert one.call("GET", "/readyz").status == 200
         not_ready = two.call("GET", "/readyz")
         assert not_ready.status == 503

@@ -24,7 +24,7 @@ from batches.sweeper.orphaned_payloads import remove_orphaned_payloads
 from tests.support.calls.shell import Shell, shell
 from tests.support.rows.item_outcomes import complete_inline, end
 from tests.support.rows.submissions import chat_body, submit
-from tests.support.servers.object_server import Asked, ObjectServer, WrongAnswer
+from tests.support.servers.object_server import ObjectServer, StoreRequest, WrongAnswer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,20 +221,20 @@ def test_a_store_that_is_not_prepared_is_not_moved(stores: Stores) -> None:
     assert "has no marker" in stores.shell.error_line("move_payloads")
 
 
-def failing_puts(asked: Asked) -> WrongAnswer | None:
-    is_object = "/prefix/" in asked.path and ".relaybatch" not in asked.path
-    return WrongAnswer("403 Forbidden") if is_object and asked.method in ("PUT", "POST") else None
+def failing_puts(request: StoreRequest) -> WrongAnswer | None:
+    is_object = "/prefix/" in request.path and ".relaybatch" not in request.path
+    return WrongAnswer("403 Forbidden") if is_object and request.method in ("PUT", "POST") else None
 
 
-def lost_puts(asked: Asked) -> WrongAnswer | None:
+def lost_puts(request: StoreRequest) -> WrongAnswer | None:
     """The server says that it stored what it did not store."""
-    if asked.method != "PUT" or ".relaybatch" in asked.path:
+    if request.method != "PUT" or ".relaybatch" in request.path:
         return None
     return WrongAnswer("200 OK", headers=(("ETag", '"x"'),))
 
 
-def changed_gets(asked: Asked) -> WrongAnswer | None:
-    if asked.method != "GET" or not asked.path.endswith("/requests"):
+def changed_gets(request: StoreRequest) -> WrongAnswer | None:
+    if request.method != "GET" or not request.path.endswith("/requests"):
         return None
     size = len(chat_body("one") + chat_body("two"))
     of_object = (("ETag", '"x"'), ("Last-Modified", "Tue, 01 Dec 2026 17:00:00 GMT"))
@@ -267,10 +267,10 @@ def test_a_store_that_goes_away_ends_the_run(
         submit(rows)
     filled = contents(stores.new)
     stores.swap(object_server.new_bucket())
-    puts: list[Asked] = []
+    puts: list[StoreRequest] = []
 
-    def away_after_two(asked: Asked) -> WrongAnswer | None:
-        puts.extend([asked] if asked.method == "PUT" and "requests" in asked.path else [])
+    def away_after_two(request: StoreRequest) -> WrongAnswer | None:
+        puts.extend([request] if request.method == "PUT" and "requests" in request.path else [])
         return WrongAnswer("403 Forbidden") if len(puts) > 2 else None
 
     with object_server.answering(away_after_two):
@@ -290,11 +290,11 @@ def test_a_batch_that_is_deleted_while_it_is_copied_is_gone_from_both(
     end(batch)
     open_store().put_response(batch.id, idx=0, claim_no=9, body=b"x")
     stores.swap(object_server.new_bucket())
-    removed: list[Asked] = []
+    removed: list[StoreRequest] = []
 
-    def delete_meanwhile(asked: Asked) -> None:
-        if asked.method == "PUT" and batch.id.hex in asked.path and not removed:
-            removed.append(asked)
+    def delete_meanwhile(request: StoreRequest) -> None:
+        if request.method == "PUT" and batch.id.hex in request.path and not removed:
+            removed.append(request)
             open_store().discard(batch.id)
             Batch.objects.filter(id=batch.id).update(deleted_at=Now())
             connection.close()  # of the server's thread
@@ -312,8 +312,8 @@ def test_what_an_old_process_writes_while_its_folder_moves_is_moved_too(
     stores.swap(object_server.new_bucket())
     late: list[str] = []
 
-    def write_meanwhile(asked: Asked) -> None:
-        if asked.method == "PUT" and batch.id.hex in asked.path and not late:
+    def write_meanwhile(request: StoreRequest) -> None:
+        if request.method == "PUT" and batch.id.hex in request.path and not late:
             late.append(f"{batch.id.hex}/responses/0/0-1")
             stores.old.put(late[0], [b"late"])
 

@@ -12,7 +12,7 @@ from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadW
 from batches.payloads.object_client import RETRIES
 from batches.payloads.object_store import ObjectPayloads
 from batches.payloads.object_writer import PART_BYTES
-from tests.support.servers.object_server import Asked, WrongAnswer
+from tests.support.servers.object_server import StoreRequest, WrongAnswer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,22 +85,22 @@ def test_a_bucket_that_does_not_exist_is_no_store(object_server: ObjectServer, s
     assert not PayloadStoreMark.objects.exists(), "nothing was agreed on"
 
 
-def short_body(_: Asked) -> WrongAnswer:
+def short_body(_: StoreRequest) -> WrongAnswer:
     return WrongAnswer("200 OK", b"hel", (("Content-Length", "5"), *OF_AN_OBJECT))
 
 
-def another_range(_: Asked) -> WrongAnswer:
+def another_range(_: StoreRequest) -> WrongAnswer:
     length = (("Content-Length", "3"), ("Content-Range", "bytes 0-2/5"))
     return WrongAnswer("206 Partial Content", b"hel", (*length, *OF_AN_OBJECT))
 
 
-def sign_in_page(_: Asked) -> WrongAnswer:
+def sign_in_page(_: StoreRequest) -> WrongAnswer:
     return WrongAnswer("200 OK", b"<html>Please sign in</html>")
 
 
 @pytest.mark.parametrize("wrong", [short_body, another_range, sign_in_page])
 def test_a_wrong_body_is_unreadable(
-    store: ObjectPayloads, object_server: ObjectServer, wrong: Callable[[Asked], WrongAnswer]
+    store: ObjectPayloads, object_server: ObjectServer, wrong: Callable[[StoreRequest], WrongAnswer]
 ) -> None:
     store.put(NAME, [b"hello"])
     with object_server.answering(wrong):
@@ -111,20 +111,20 @@ def test_a_wrong_body_is_unreadable(
                 store.read(NAME)
 
 
-def failed_part(asked: Asked) -> WrongAnswer | None:
-    return WrongAnswer("500 Internal Server Error") if "partNumber=2" in asked.query else None
+def failed_part(request: StoreRequest) -> WrongAnswer | None:
+    return WrongAnswer("500 Internal Server Error") if "partNumber=2" in request.query else None
 
 
-def failed_completion(asked: Asked) -> WrongAnswer | None:
+def failed_completion(request: StoreRequest) -> WrongAnswer | None:
     """S3 says so with a 200."""
-    if asked.method != "POST" or "uploadId" not in asked.query:
+    if request.method != "POST" or "uploadId" not in request.query:
         return None
     return WrongAnswer("200 OK", b"<Error><Code>InternalError</Code><Message>x</Message></Error>")
 
 
 @pytest.mark.parametrize("wrong", [failed_part, failed_completion])
 def test_an_upload_that_fails_in_its_middle_or_at_its_end_leaves_what_was_there(
-    store: ObjectPayloads, object_server: ObjectServer, wrong: Callable[[Asked], WrongAnswer | None]
+    store: ObjectPayloads, object_server: ObjectServer, wrong: Callable[[StoreRequest], WrongAnswer | None]
 ) -> None:
     store.put(NAME, [b"before"])
 
@@ -148,8 +148,8 @@ def test_an_object_that_the_store_refuses_to_remove_is_an_error(
     error = f"<Error><Key>{key}</Key><Code>AccessDenied</Code><Message>x</Message></Error>"
     refusal = f"<DeleteResult>{error}</DeleteResult>"
 
-    def wrong(asked: Asked) -> WrongAnswer | None:
-        return WrongAnswer("200 OK", refusal.encode()) if asked.query.startswith("delete") else None
+    def wrong(request: StoreRequest) -> WrongAnswer | None:
+        return WrongAnswer("200 OK", refusal.encode()) if request.query.startswith("delete") else None
 
     with object_server.answering(wrong):
         with pytest.raises(PayloadWriteError):
@@ -169,10 +169,10 @@ def test_a_folder_of_more_than_a_page_of_objects_is_listed_and_removed_whole(sto
 
 def test_a_request_is_tried_four_times_in_all(store: ObjectPayloads, object_server: ObjectServer) -> None:
     """obstore's own 11 tries within 3 minutes would hold a web process's thread."""
-    with object_server.answering(lambda _: ALWAYS["503"]) as asked:
+    with object_server.answering(lambda _: ALWAYS["503"]) as requests:
         with pytest.raises(PayloadReadError):
             store.read(NAME)
-        assert len(asked) == TRIES == 4
+        assert len(requests) == TRIES == 4
 
 
 def test_what_hangs_is_given_up_at_a_timeout_that_a_variable_may_set(
@@ -181,19 +181,19 @@ def test_what_hangs_is_given_up_at_a_timeout_that_a_variable_may_set(
     monkeypatch.setenv("AWS_TIMEOUT", "100ms")
     store = ObjectPayloads.from_url(object_server.new_bucket())
 
-    def hang(_: Asked) -> None:
+    def hang(_: StoreRequest) -> None:
         time.sleep(1)
 
-    with object_server.answering(hang) as asked:
+    with object_server.answering(hang) as requests:
         with pytest.raises(PayloadReadError):
             store.read(NAME)
-        assert len(asked) == TRIES
+        assert len(requests) == TRIES
 
 
 def test_small_parts_are_one_request(store: ObjectPayloads, object_server: ObjectServer) -> None:
-    with object_server.answering(lambda _: None) as asked:
+    with object_server.answering(lambda _: None) as requests:
         store.put(NAME, [b"{}"] * 1000)
-        assert [one.method for one in asked] == ["PUT"]
+        assert [one.method for one in requests] == ["PUT"]
 
 
 def test_plain_http_is_refused_unless_the_variable_allows_it(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class StoreRequest:
     method: str
     path: str
     query: str
@@ -35,12 +35,12 @@ class WrongAnswer:
 
 
 class ObjectServer:
-    """`wrong`: asked before each request; an answer of it is sent instead of moto's."""
+    """`wrong`: called before each request; an answer of it is sent instead of moto's."""
 
     def __init__(self) -> None:
         self._moto = DomainDispatcherApplication(create_backend_app)
-        self.wrong: Callable[[Asked], WrongAnswer | None] | None = None
-        self.asked: list[Asked] = []
+        self.wrong: Callable[[StoreRequest], WrongAnswer | None] | None = None
+        self.requests: list[StoreRequest] = []
         self._server = make_server("127.0.0.1", 0, self._serve, threaded=True)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
@@ -71,19 +71,21 @@ class ObjectServer:
             return f"s3://{name}/prefix"
 
     @contextlib.contextmanager
-    def answering(self, wrong: Callable[[Asked], WrongAnswer | None]) -> Iterator[list[Asked]]:
-        """Yield the list of what is asked meanwhile."""
+    def answering(self, wrong: Callable[[StoreRequest], WrongAnswer | None]) -> Iterator[list[StoreRequest]]:
+        """Yield the list of requests that come meanwhile."""
         self.wrong = wrong
-        self.asked.clear()
+        self.requests.clear()
         try:
-            yield self.asked
+            yield self.requests
         finally:
             self.wrong = None
 
     def _serve(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        asked = Asked(environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", ""))
-        self.asked.append(asked)
-        answer = self.wrong(asked) if self.wrong else None
+        request = StoreRequest(
+            environ["REQUEST_METHOD"], environ["PATH_INFO"], environ.get("QUERY_STRING", "")
+        )
+        self.requests.append(request)
+        answer = self.wrong(request) if self.wrong else None
         if answer is None:
             return self._moto(environ, start_response)  # type: ignore[no-any-return]
         start_response(answer.status, [("Content-Type", "application/xml"), *answer.headers])

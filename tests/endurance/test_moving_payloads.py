@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from batches.models import Batch, BatchItem, PayloadChunk
-from tests.support.rows.submissions import chat_body
+from batches.models import BatchItem, PayloadChunk
+from tests.support.calls.web_batches import readable_items, submit_over
 from tests.support.servers.deployment import ROOT, deployment_environment, wait_for_end, wait_until
 from tests.support.servers.web import Web, web_process
 from tests.support.upstream import upstream_responses as answers
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from types import SimpleNamespace
 
+    from batches.models import Batch
     from tests.support.servers.deployment import Deployment
-    from tests.support.servers.object_server import Asked, ObjectServer
+    from tests.support.servers.object_server import ObjectServer, StoreRequest
     from tests.support.upstream.upstream import Upstream
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -55,24 +56,6 @@ def new_web(folder: Path, environment: dict[str, str]) -> AbstractContextManager
     return web_process(Path(tempfile.mkdtemp(dir=folder)), **environment)
 
 
-def submit_over(web: Web, catalog: SimpleNamespace) -> Batch:
-    bodies = b",".join(chat_body(f"item {number}") for number in range(ITEMS))
-    reply = web.call(
-        "POST",
-        "/v1/batches",
-        headers={**catalog.headers, "Content-Type": "application/json"},
-        body=b'{"shape":"openai","requests":[' + bodies + b"]}",
-    )
-    assert reply.status == 202, reply.body
-    return Batch.objects.get(id=reply.json["id"])
-
-
-def readable_items(web: Web, catalog: SimpleNamespace, batch: Batch) -> int:
-    reply = web.call("GET", f"/v1/batches/{batch.id}/results?include=error_code", headers=catalog.headers)
-    assert reply.status == 200, reply.body
-    return sum(row["state"] == "completed" and row.get("error_code") is None for row in reply.json["results"])
-
-
 def completed(batch: Batch) -> int:
     return BatchItem.objects.filter(batch=batch, state="completed").count()
 
@@ -80,11 +63,11 @@ def completed(batch: Batch) -> int:
 def kill_at_fifth_object(target: str, server: ObjectServer, environment: dict[str, str]) -> None:
     """SIGKILL when five objects are in the new store, as far as it has begun."""
     started: list[subprocess.Popen[bytes]] = []
-    puts: list[Asked] = []
+    puts: list[StoreRequest] = []
 
-    def kill_then(asked: Asked) -> None:
-        if asked.method == "PUT" and "/responses/" in asked.path and started:
-            puts.append(asked)
+    def kill_then(request: StoreRequest) -> None:
+        if request.method == "PUT" and "/responses/" in request.path and started:
+            puts.append(request)
             if len(puts) == 5:
                 started[0].kill()
 
@@ -125,7 +108,7 @@ def test_a_batch_runs_to_its_end_while_its_payloads_move(
 
     worker, sweeper = deployment.worker(ready=True, **first), deployment.sweeper(**first)
     with new_web(tmp_path, first) as web:
-        batch = submit_over(web, catalog)
+        batch = submit_over(web, catalog, items=ITEMS)
         wait_until(lambda: completed(batch) >= 20, worker.log)
     assert result("--prepare", environment=prepared) == {"prepared": True}
 
