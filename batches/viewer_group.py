@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 GROUP_NAME = "Relaybatch viewers"
 VIEWABLE_MODELS = {
-    "batches": ("batch", "batchitem", "worker"),
+    "batches": ("batch", "batchitem", "file", "worker"),
     "usage": ("usageevent",),
     "routing": (
         *("team", "project", "serviceaccount", "relaykey"),

@@ -16,13 +16,13 @@ from django.db import connection
 
 from routing.meters import METERS
 from usage.events import EventDraft
+from usage.models.usage_total import SUM_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SHARDS = 16
 _EVENT_COLUMNS = tuple(field.name for field in dataclasses.fields(EventDraft))
-SUM_COLUMNS = ("requests", "unpriced", "cost_nanos", *METERS)
 
 
 def event_ctes(*, fence: str | None = None) -> str:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from django.db import connection, transaction
 
-from usage.ledger import SUM_COLUMNS, sums_by_scope
+from usage.ledger import sums_by_scope
+from usage.models.usage_total import SUM_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,5 +1,5 @@
-"""Admin pages for batches, items and workers. Importing this package registers them."""
+"""Admin pages for batches, items, files and workers. Importing this package registers them."""
 
-from batches.admin import batch, batch_item, worker
+from batches.admin import batch, batch_item, file, worker
 
-__all__ = ["batch", "batch_item", "worker"]
+__all__ = ["batch", "batch_item", "file", "worker"]

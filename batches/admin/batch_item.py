@@ -30,8 +30,9 @@ audit = logging.getLogger("audit")
 
 _COLUMNS = (
     *("id", "batch_link", "idx", "custom_id", "state_badge", "attempt", "excused", "claim_no", "worker_id"),
-    *("error_code", "error", "upstream_status", "waiting_reason", "not_before", "published_at"),
-    *("started_at", "finished_at", "request_length", "response_length"),
+    *("error_code", "error", "upstream_status", "upstream_request_id"),
+    *("waiting_reason", "not_before", "published_at", "started_at", "finished_at"),
+    *("request_length", "response_length"),
 )
 
 

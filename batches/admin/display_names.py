@@ -29,7 +29,7 @@ class DisplayNames:
     projects: Mapping[uuid.UUID, str]
 
     def owner(self, batch: Batch) -> str:
-        return self.owners.get(batch.owner.name) or _unknown_owner(batch.owner.name)
+        return owner_display_name(batch.owner.name, self.owners)
 
     def policy(self, batch: Batch) -> str:
         return self.policies.get(batch.policy_id) or f"deleted ({str(batch.policy_id)[:13]}…)"
@@ -56,6 +56,11 @@ def owner_display_names(owners: Collection[str]) -> dict[str, str]:
     usernames = {str(user.pk): user.get_username() for user in User.objects.filter(pk__in=ids)} if ids else {}
     names = {name: f"user {usernames[user_id]}" for name, user_id in users.items() if user_id in usernames}
     return names | _key_display_names([name for name in owners if name not in users])
+
+
+def owner_display_name(owner: str, names: Mapping[str, str]) -> str:
+    """`names`: those of `owner_display_names`."""
+    return names.get(owner) or _unknown_owner(owner)
 
 
 def find_owner_ids(term: str) -> list[int]:

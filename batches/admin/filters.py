@@ -1,12 +1,13 @@
-"""The filters of the lists of batches and items."""
+"""The filters of the lists of batches, items and files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from batches.admin.display_names import find_owner_ids
 from batches.dialects import DIALECTS
 from batches.models import ITEM_STATES
+from batches.models.file import FilePurpose
 from relaybatch.admin.filters import ChoiceFilter, TextFilter
 from routing.models import Project
 
@@ -37,6 +38,12 @@ class DialectFilter(ChoiceFilter):
     title = "dialect"
     parameter_name = "dialect"
     options = tuple(DIALECTS)
+
+
+class PurposeFilter(ChoiceFilter):
+    title = "purpose"
+    parameter_name = "purpose"
+    options = get_args(FilePurpose)
 
 
 class OwnerFilter(TextFilter):

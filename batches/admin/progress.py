@@ -37,7 +37,7 @@ def render_progress_bar(counts: Mapping[str, int], *, total: int) -> SafeString:
         (state.value, f"{100 * counts[state] / total:.2f}") for state in _ORDER if total and counts.get(state)
     ]
     parts = format_html_join("", '<span class="state-{}" style="width: {}%"></span>', shares)
-    percent = 100 * done // total if total else 100
+    percent = 100 * done // total if total else 0
     return format_html(
         '<span class="progress" role="img" aria-label="{}% final" title="{}">{}</span> <span class="quiet">{}%</span>',
         percent,

@@ -157,27 +157,35 @@ def _build_call(claim: Claim, body: bytes, abort_handle: AbortHandle) -> Call:
 
 
 def _settlement_of(claim: Claim, metered: Metered) -> Settlement:
+    if metered.outcome.failure is None:
+        return _store(claim, metered)
+    settlement = _settlement_of_failed(claim, metered, metered.outcome.failure)
+    return replace(settlement, request_id=metered.outcome.request_id)
+
+
+def _settlement_of_failed(claim: Claim, metered: Metered, failure: Failure) -> Settlement:
     outcome, event = metered.outcome, metered.event
     if outcome.postponement:
         return settle_postponed(claim, outcome, event)
     if outcome.host_key_rejected:
         return settle_key_rejected(claim, outcome, event)
-    if outcome.failure is None:
-        return _store(claim, metered)
-    if outcome.failure.code == FailureCode.WORKER_LOST and not outcome.sent:
+    if failure.code == FailureCode.WORKER_LOST and not outcome.sent:
         return give_back(reason=WaitingReason.WORKER_STOPPED)
-    return settle_failure(claim, outcome.failure, event)
+    return settle_failure(claim, failure, event)
 
 
 def _store(claim: Claim, metered: Metered) -> Settlement:
     # The response is stored before the row says that there is one, or with it.
-    body, event = metered.outcome.body, metered.event
-    if len(body) <= settings.RELAY_BATCH_INLINE_RESPONSE_BYTES:
-        return settle_completed(response_length=len(body), response=body, event=event)
-    if store_response(claim, body):
-        return settle_completed(response_length=len(body), event=event)
+    body, event, request_id = metered.outcome.body, metered.event, metered.outcome.request_id
+    is_inline = len(body) <= settings.RELAY_BATCH_INLINE_RESPONSE_BYTES
+    if is_inline or store_response(claim, body):
+        response = body if is_inline else None
+        return settle_completed(
+            response_length=len(body), response=response, event=event, request_id=request_id
+        )
     failure = STORE_RESULT_FAILED
-    return settle_failure(claim, failure, replace(event, error_kind=failure.code))
+    settlement = settle_failure(claim, failure, replace(event, error_kind=failure.code))
+    return replace(settlement, request_id=request_id)
 
 
 def _update_policy_pause(claim: Claim, settlement: Settlement | None) -> None:

@@ -48,7 +48,7 @@ class Settlement:
     `is_counted`: whether the attempt counts; one that is given back does not, and has no `event`. `excused_status`: the
     401 or 403 for which it is left out of `max_attempts`. `pause_seconds`: how long no item of the batch's policy is
     published. `response`: a completed item's, where it is stored with the row. `concurrency_limit`: over 0, that many
-    calls of the policy run already, and no more may.
+    calls of the policy run already, and no more may. `request_id`: the upstream's, empty where it gave none.
     """
 
     state: ItemState
@@ -62,12 +62,19 @@ class Settlement:
     pause_seconds: float = 0.0
     concurrency_limit: int = 0
     event: EventDraft | None = None
+    request_id: str = ""
 
 
 def settle_completed(
-    *, response_length: int, response: bytes | None = None, event: EventDraft | None
+    *, response_length: int, response: bytes | None = None, event: EventDraft | None, request_id: str = ""
 ) -> Settlement:
-    return Settlement(ItemState.COMPLETED, response_length=response_length, response=response, event=event)
+    return Settlement(
+        ItemState.COMPLETED,
+        response_length=response_length,
+        response=response,
+        event=event,
+        request_id=request_id,
+    )
 
 
 def settle_failure(claim: Claim, failure: Failure, event: EventDraft | None) -> Settlement:

@@ -16,7 +16,8 @@ from django.utils.functional import cached_property
 
 from batches.dialects.openai.output_lines import is_success, render_output_line
 from batches.dialects.results.json_lines import coalesce_chunks
-from batches.models import Batch, File
+from batches.files.new_file import insert_file
+from batches.models import Batch
 from batches.models.public_ids import public_id
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.results.result_rows import ResultFilter
@@ -115,13 +116,8 @@ def _store_rows(batch: Batch, output: ResultFile, errors: ResultFile) -> None:
             )
         )
         if finalized:
-            File.objects.bulk_create(
-                [
-                    _file_row(batch, file, name=name, now=now)
-                    for name, file in (("output", output), ("errors", errors))
-                    if file.size_bytes
-                ]
-            )
+            _insert_row(batch, output, name="output", now=now)
+            _insert_row(batch, errors, name="errors", now=now)
     if finalized:
         logger.info("batch finalized", extra={"batch_id": batch.id})
         return
@@ -130,14 +126,14 @@ def _store_rows(batch: Batch, output: ResultFile, errors: ResultFile) -> None:
             open_store().discard_file(file.id)
 
 
-def _file_row(batch: Batch, file: ResultFile, *, name: str, now: datetime) -> File:
-    lifetime = batch.output_lifetime_seconds
-    return File(
-        id=file.id,
-        owner_id=batch.owner_id,
-        purpose="batch_output",
-        filename=f"{public_id(batch.dialect, batch.id)}_{name}.jsonl",
-        size_bytes=file.size_bytes,
-        created_at=now,
-        expires_at=now + timedelta(seconds=lifetime) if lifetime else None,
-    )
+def _insert_row(batch: Batch, file: ResultFile, *, name: str, now: datetime) -> None:
+    if file.size_bytes:
+        insert_file(
+            file.id,
+            owner_id=batch.owner_id,
+            purpose="batch_output",
+            filename=f"{public_id(batch.dialect, batch.id)}_{name}.jsonl",
+            size_bytes=file.size_bytes,
+            created_at=now,
+            lifetime_seconds=batch.output_lifetime_seconds,
+        )

@@ -27,12 +27,18 @@ class PendingBatches:
     """`waiting` gives the batches that wait, `step` does one. A batch that fails pauses, longer each time."""
 
     def __init__(
-        self, name: str, waiting: Callable[[], BatchQuerySet], step: Callable[[uuid.UUID], None]
+        self,
+        name: str,
+        waiting: Callable[[], BatchQuerySet],
+        step: Callable[[uuid.UUID], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name = name
         self._waiting = waiting
         self._step = step
-        # By batch: until when it pauses (monotonic), and for how long the next time.
+        self._clock = clock
+        # By batch: until when it pauses, and for how long the next time.
         self._pauses: dict[uuid.UUID, tuple[float, float]] = {}
 
     def run(self, *, may_go_on: Callable[[], bool]) -> None:
@@ -44,7 +50,8 @@ class PendingBatches:
                 self._run_step(batch_id)
 
     def _next_of_each_owner(self) -> list[uuid.UUID]:
-        now = time.monotonic()
+        now = self._clock()
+        self._delete_old_pauses(before=now - MAX_PAUSE_SECONDS)
         paused = [batch_id for batch_id, (until, _) in self._pauses.items() if until > now]
         rows = self._waiting().exclude(id__in=paused).order_by("owner_id", "id").distinct("owner_id")
         return sorted(rows.values_list("id", flat=True))
@@ -63,6 +70,10 @@ class PendingBatches:
         else:
             self._pauses.pop(batch_id, None)
 
+    def _delete_old_pauses(self, *, before: float) -> None:
+        """Of batches that wait no more, as they were cancelled; one that waits is tried as soon as its pause ends."""
+        self._pauses = {batch_id: pause for batch_id, pause in self._pauses.items() if pause[0] > before}
+
     def _pause(self, batch_id: uuid.UUID) -> None:
         _, seconds = self._pauses.get(batch_id, (0.0, FIRST_PAUSE_SECONDS))
-        self._pauses[batch_id] = (time.monotonic() + seconds, min(2 * seconds, MAX_PAUSE_SECONDS))
+        self._pauses[batch_id] = (self._clock() + seconds, min(2 * seconds, MAX_PAUSE_SECONDS))

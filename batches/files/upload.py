@@ -47,7 +47,7 @@ def upload_file(
             response = _store_row(
                 file_id, upload, content, owner_name=credential.owner, replay_key=replay_key
             )
-    logger.info("file stored", extra={"file_id": file_id, "bytes": upload.size_bytes})
+    logger.info("file stored", extra={"file_id": file_id})
     return response
 
 

@@ -22,7 +22,7 @@ from batches.dialects.relay.submission import (
     MAX_ATTEMPTS,
     MAX_LIFETIME_SECONDS,
     MIN_LIFETIME_SECONDS,
-    SHAPES,
+    accepted_shapes,
 )
 from batches.states import RateLimitMode
 from relaybatch.http.openapi import header
@@ -64,7 +64,7 @@ RELAY = {
     "title": "RelaySubmission",
     "type": "object",
     "properties": {
-        "shape": {"type": "string", "enum": list(SHAPES)},
+        "shape": {"type": "string", "enum": accepted_shapes()},
         "requests": {
             "type": "array",
             "minItems": 1,

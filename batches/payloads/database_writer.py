@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import uuid
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, LiteralString, Self
 
 from django.db import DatabaseError, connection, transaction
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 CHUNK_BYTES = 1 << 20
-
-_PUT_CHUNK = """
-INSERT INTO batches_payloadchunk (name, part, data) VALUES (%(name)s, %(part)s, %(data)b)
-ON CONFLICT (name, part) DO UPDATE SET data = excluded.data RETURNING part
+_PUT_CHUNK: LiteralString = """
+INSERT INTO batches_payloadchunk (name, part, data) VALUES (%s, %s, %b)
+ON CONFLICT (name, part) DO UPDATE SET data = EXCLUDED.data RETURNING part
 """
 
 
 def put_chunk(name: str, part: int, data: bytes) -> None:
-    """Store or replace a piece. Raises Django's database errors.
+    """Store a piece of an object. Raises Django's database errors.
 
-    Bound by the server: psycopg remembers the last 100 statements of a connection, with what is bound by the client.
+    Not by the ORM: it writes the bytes into the statement, and psycopg counts uses of the last 100 statements of each
+    connection, which would keep them all in memory.
     """
-    execute_prepared(_PUT_CHUNK, {"name": name, "part": part, "data": data})
+    execute_prepared(_PUT_CHUNK, [name, part, data])
 
 
 def _lock_name(name: str) -> None:

@@ -15,7 +15,8 @@ FIRST_PAGE_ITEMS, PAGE_ITEMS = 50, 500
 
 # In the order of ResultRow's fields.
 _PAGE = """
-SELECT id, idx, custom_id, state, claim_no, response_length, error_code, error, upstream_status, upstream_error
+SELECT id, idx, custom_id, state, claim_no, response_length, error_code, error, upstream_status, upstream_error,
+    upstream_request_id
 FROM batches_batchitem WHERE batch_id = %(batch)s AND idx > %(after)s
     AND (%(states)s::text[] IS NULL OR state = ANY(%(states)s::text[]))
 ORDER BY idx LIMIT %(limit)s
@@ -33,6 +34,7 @@ class ResultRow(NamedTuple):
     error: str
     upstream_status: int | None
     upstream_error: bytes | None
+    upstream_request_id: str
 
 
 class ResultFilter(NamedTuple):

@@ -10,6 +10,7 @@ from batches.completion.require_ended import require_ended
 from batches.models import BatchItem
 from batches.models.dialect_traits import traits_of
 from batches.models.item import FAILED
+from batches.models.public_ids import public_id
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
 from batches.states import ItemState
 from batches.submission.accept import accept_batch
@@ -78,7 +79,7 @@ def _metadata(batch: Batch) -> Mapping[str, str]:
     if not traits_of(batch.dialect).has_metadata:
         return {}
     metadata: dict[str, str] = batch.metadata
-    return metadata | {RETRY_OF: str(batch.id)}
+    return metadata | {RETRY_OF: public_id(batch.dialect, batch.id)}
 
 
 def _recorded_credential(batch: Batch) -> Credential:

@@ -26,6 +26,7 @@ from relaybatch.http.errors import InvalidRequest
 from relaybatch.ids import uuid7_run_hex
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Iterable, Iterator, Sequence
 
     from django.db.models import Field
@@ -68,13 +69,20 @@ class NewBatch:
     response: bytes = field(repr=False)
 
 
+def has_room_unlocked(open_items: int, *, max_connections: int) -> bool:
+    """Whether a small batch fits the quota, whatever other small ones add unseen at the same moment.
+
+    Those have MAX_SMALL_ITEMS each at most, and there are no more of them than the server has connections.
+    """
+    return open_items + max_connections * MAX_SMALL_ITEMS <= settings.RELAY_MAX_OPEN_ITEMS
+
+
 def store_small(new: NewBatch) -> bool:
     """Store the rows in the caller's transaction, in one pipeline; False, with a roll-back, if it can't.
 
     `store_rows` decides then: its owner is near the quota, or its Idempotency-Key was used before.
 
-    Small submissions of one owner don't wait for one another: they share the quota's lock. Those that this one can't
-    see yet have MAX_SMALL_ITEMS each at most, and there are no more of them than the server has connections.
+    Small submissions of one owner don't wait for one another: they share the quota's lock.
     """
     statements: list[Statement] = [
         (SHARE_QUOTA, [quota_key(new.batch.owner_id)]),
@@ -84,8 +92,8 @@ def store_small(new: NewBatch) -> bool:
         (_INSERT_ITEMS, _item_arrays(new)),
     ]
     _, [(open_items, max_connections)], replay, *_ = execute_pipelined(statements)
-    unseen = max_connections * MAX_SMALL_ITEMS
-    stored = open_items + unseen <= settings.RELAY_MAX_OPEN_ITEMS and (bool(replay) or not new.replay_key)
+    has_room = has_room_unlocked(open_items, max_connections=max_connections)
+    stored = has_room and (bool(replay) or not new.replay_key)
     if not stored:
         transaction.set_rollback(True)
     return stored
@@ -109,17 +117,25 @@ def store_rows(new: NewBatch) -> None:
 def store_file_batch(new: NewBatch) -> None:
     """Store the row of a batch whose requests are still to be read from its file, in the caller's transaction.
 
-    Raises InvalidRequest unless the owner has such a file. The file's row is locked until the commit: whoever deletes
-    it sees the batch then, and keeps the content until that is validated.
+    Raises InvalidRequest unless the owner has such a file, else as `accept_batch` does.
     """
-    file = File.objects.present().filter(owner_id=new.batch.owner_id, id__in=[new.batch.input_file_id])
-    purpose = file.select_for_update(no_key=True).values_list("purpose", flat=True).first()
-    if purpose != INPUT_PURPOSE:
+    owner_id, file_id = new.batch.owner_id, new.batch.input_file_id
+    if file_id is None or not lock_input_file(owner_id, file_id):
         raise InvalidRequest(NO_SUCH_FILE, param="input_file_id")
     new.batch.save(force_insert=True)
-    lock_quota(new.batch.owner_id)
-    check_open_item_quota(new.batch.owner_id, 1)
-    store_replay(new.batch.owner_id, new.replay_key, status=new.status, body=new.response)
+    lock_quota(owner_id)
+    check_open_item_quota(owner_id, 1)
+    store_replay(owner_id, new.replay_key, status=new.status, body=new.response)
+
+
+def lock_input_file(owner_id: int, file_id: uuid.UUID) -> bool:
+    """Hold the file until the caller's transaction ends; False if the owner has no such file for a batch.
+
+    A delete waits, and so does the sweeper: it sees the batch that is created in this transaction, and keeps the
+    content while that is validated.
+    """
+    file = File.objects.present().filter(owner_id=owner_id, id=file_id, purpose=INPUT_PURPOSE)
+    return bool(file.select_for_update(no_key=True).values_list("id", flat=True))
 
 
 def _replay_statements(new: NewBatch) -> list[Statement]:

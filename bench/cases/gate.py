@@ -20,12 +20,12 @@ from routing.meters import METERS
 from routing.resolution.gate_plan import encode_plan
 from routing.resolution.host_call import HostCall
 from routing.resolution.route import RouteBinding, Rule, UsableKey
+from tests.support.calls.upstream_calls import caller_of
 from usage.included_usage import allowance_failure
 from usage.ledger import SHARDS, month_scope
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import SimpleNamespace
 
     from bench.deployment import BenchDeployment
 
@@ -52,7 +52,7 @@ _CASES: tuple[tuple[str, int, tuple[Rule, ...]], ...] = (
 
 
 def figures(deployment: BenchDeployment) -> list[Figure]:
-    caller = _caller(deployment.catalog)
+    caller = caller_of(deployment.catalog)
     ping = _microseconds(client().ping)
     return [
         *_database_figures(caller),
@@ -125,17 +125,4 @@ def _choice(name: str, count: int, rules: tuple[Rule, ...]) -> RouteBinding:
     call = HostCall(url="", auth="bearer")
     return RouteBinding(
         host="bench", host_call=call, adapter="openai", upstream_name="", prices=None, keys=keys, plan=plan
-    )
-
-
-def _caller(catalog: SimpleNamespace) -> Caller:
-    return Caller(
-        owner=catalog.relay_key.key_hash,
-        credential_kind="key",
-        credential_id=str(catalog.relay_key.id),
-        principal_kind="serviceaccount",
-        principal_id=str(catalog.service_account.id),
-        policy_id=catalog.policy.id,
-        project_id=catalog.project.id,
-        team_id=catalog.team.id,
     )

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # Title -> its models; the title links to the first of them. Models that are not named here follow at the end.
 SECTIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("Batches", ("Batch", "BatchItem", "Worker")),
+    ("Batches", ("Batch", "BatchItem", "File", "Worker")),
     ("Usage", ("UsageEvent",)),
     ("Callers", ("RelayKey", "ServiceAccount", "User", "Group", "Project", "Team")),
     ("Policies", ("Policy", "RateLimit")),

@@ -143,6 +143,7 @@ class Outcome:
     With a `postponement`, the failure is the one for a caller that does not wait. With `host_key_rejected`, the failure
     is the upstream's 401 or 403.
     `sent`: at least one request may have reached an upstream. `status`: the upstream's, 0 when none responded.
+    `request_id`: the last answer's, by which its upstream knows the call; visible ASCII, at most 200 characters.
     `tokens`, `upstream_cost_nanos`: what its response reports, see `ReportedUsage`. `may_have_used`: the response
     reports usage, or an earlier request of the call was lost or reported some. A denial without it used nothing.
     """
@@ -151,6 +152,7 @@ class Outcome:
     failure: Failure | None = None
     body: bytes = field(default=b"", repr=False)
     status: int = 0
+    request_id: str = ""
     sent: bool = False
     keys_tried: int = 0
     upstream_ms: int = 0

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MASK = b"***"
 # Servers without authentication get a word as their key, which any message may hold.
@@ -23,6 +23,8 @@ _REST_OF_WORD = re.compile(rb"(?:%b)?" % _WORD.pattern)
 _WORD_BEFORE = re.compile(rb"[^%b]" % _BETWEEN_WORDS)
 # A header's value often holds more than its credential: `Basic …`, `session=…; theme=…`.
 _PARTS = re.compile(r"[\s;,=]+")
+# Text of these is neither escaped nor masked: it holds a secret only as it is.
+_UNESCAPED = re.compile(r"[A-Za-z0-9._:/@=-]*")
 _ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;", " ": r"\+"}
 
 
@@ -36,6 +38,24 @@ def redact_secrets(text: bytes, values: Iterable[str]) -> bytes:
         for part in dict.fromkeys(([value] if is_one_word else []) + _PARTS.split(value)):
             text = redact_secret(text, part)
     return text
+
+
+def redact_short_text(text: str, values: Iterable[str]) -> str:
+    """As `redact_secrets`, for a text of few characters that comes with each answer and hardly ever holds a secret."""
+    if not text:
+        return text
+    secrets = tuple(values)
+    if _UNESCAPED.fullmatch(text) and not any(
+        part[:RECOGNIZED_PREFIX_LENGTH] in text for part in _long_parts(secrets)
+    ):
+        return text
+    return redact_secrets(text.encode(), secrets).decode()
+
+
+def _long_parts(values: Iterable[str]) -> Iterator[str]:
+    """The values and their parts that are long enough to be redacted."""
+    for value in values:
+        yield from (part for part in (value, *_PARTS.split(value)) if len(part) >= MIN_SECRET_LENGTH)
 
 
 def redact_secret(text: bytes, secret: str) -> bytes:

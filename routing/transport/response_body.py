@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from urllib3.exceptions import DecodeError, HTTPError
 
+from routing.transport.request_id import upstream_request_id
 from routing.transport.retry_after import retry_after_seconds
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class UpstreamResponse:
     """`body` is complete when the status is 2xx and `read_error` empty; else its first 4 KiB, or as much as came.
 
     `read_error`: in a few words, why the response cannot be read. `connection_lost`: whether because the connection
-    was lost. `status`: 0 when no status line came.
+    was lost. `status`: 0 when no status line came. `request_id`: see `upstream_request_id`.
     """
 
     status: int
@@ -37,6 +38,7 @@ class UpstreamResponse:
     retry_after_seconds: float | None = None
     read_error: str = ""
     connection_lost: bool = False
+    request_id: str = ""
 
 
 class ResponseReader:
@@ -91,7 +93,11 @@ class ResponseReader:
         if self._raw.length_remaining is None and not self._raw.chunked:
             # Only the end of the connection ends this body: an abort of ours looks the same.
             self._attempt.raise_if_interrupted()
-        return UpstreamResponse(status=self._status, body=self._buffer.getvalue())
+        return UpstreamResponse(
+            status=self._status,
+            body=self._buffer.getvalue(),
+            request_id=self._request_id(),
+        )
 
     def _read_beginning(
         self, *, limit: int, read_error: str, connection_lost: bool = False
@@ -119,4 +125,11 @@ class ResponseReader:
             retry_after_seconds=retry_after_seconds(headers.get("retry-after"), date=headers.get("date")),
             read_error=read_error,
             connection_lost=connection_lost,
+            request_id=self._request_id(),
         )
+
+    def _request_id(self) -> str:
+        """Empty for a response that may answer an earlier request on this connection."""
+        if self._attempt.is_early and self._attempt.is_reused:
+            return ""
+        return upstream_request_id(self._raw.headers)

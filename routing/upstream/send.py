@@ -24,7 +24,7 @@ from routing.gate.denials import AdmissionDenied
 from routing.hosts.headers import FIXED_HEADERS, build_headers
 from routing.resolution.model_names import printable_name
 from routing.resolution.resolve import resolve_model
-from routing.secrets.redact import redact_secrets
+from routing.secrets.redact import redact_secrets, redact_short_text
 from routing.transport.connection_attempt import ConnectionAttempt, Interrupted
 from routing.transport.http_request import NotConnected, UpstreamRequest, post
 from routing.transport.response_body import MAX_ERROR_BYTES
@@ -76,6 +76,7 @@ def send(call: Call, *, precheck: Callable[[], Failure | None] = _no_precheck) -
 class _CallRun:
     """One run of a call. `requests`: how many may have reached an upstream.
 
+    `request_id`: that of the last answer; empty once another request was sent after it.
     `earlier_may_have_used`: one of them was lost, or failed and reported usage, before another key was tried.
     """
 
@@ -84,6 +85,7 @@ class _CallRun:
         self.precheck = precheck
         self.target = Target(adapter=call.adapter)
         self.status = 0
+        self.request_id = ""
         self.requests = 0
         self.upstream_seconds = 0.0
         self.usage = NO_REPORTED_USAGE
@@ -154,14 +156,16 @@ class _CallRun:
             self.target = replace(self.target, host=binding.host, host_key=key.name, prices=binding.prices)
             response = self._post_with_redial(_build_request(self.call, binding, key=key, body=body))
             self.admission.signal = breaker_signal(response)
+            # An upstream that rejects a key may quote it.
+            secrets = (key.secret, *binding.host_call.secrets)
+            self.request_id = redact_short_text(response.request_id, secrets)
             failure = self._check_response(response, adapter)
             if failure is None:
                 return response.body
             may_go_on = _may_try_next_key(response) and self.requests < MAX_REQUESTS
             next_key = self.admission.next_key() if may_go_on else None
             if next_key is None:
-                # An upstream that rejects a key may quote it.
-                error_body = redact_secrets(failure.upstream_error, (key.secret, *binding.host_call.secrets))
+                error_body = redact_secrets(failure.upstream_error, secrets)
                 raise CallFailed(replace(failure, upstream_error=error_body))
             key = next_key
 
@@ -193,6 +197,7 @@ class _CallRun:
                 # `usage` is still that of an earlier key's failed response.
                 self.earlier_may_have_used = self.earlier_may_have_used or self.usage.is_reported
                 self.usage = NO_REPORTED_USAGE
+                self.request_id = ""
             self.admission.sent = self.admission.sent or attempt.is_sent
         failpoint("after_send")
         self.earlier_may_have_used = self.earlier_may_have_used or (
@@ -223,6 +228,7 @@ class _CallRun:
             failure=failure,
             body=body,
             status=self.status,
+            request_id=self.request_id,
             sent=self.requests > 0,
             keys_tried=self.requests,
             upstream_ms=round(self.upstream_seconds * 1000),

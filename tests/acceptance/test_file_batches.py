@@ -179,3 +179,30 @@ def test_a_wrong_file_fails_without_a_call(
         ("duplicate_custom_id", 4),
     ]
     assert upstream.requests == []
+
+
+def test_what_is_wrong_in_a_body_fails_its_request_alone_and_the_rest_arrives_byte_for_byte(
+    caller: Caller, deployment: Deployment, upstream: Upstream
+) -> None:
+    odd = '{"model":"echo-1", "n":1.0,"big":1180591620717411303424,"t":"\u2028\u0085\\u0000é","messages":[]}'
+    wrong = {
+        "stream": '{"model":"echo-1","stream":true}',
+        "streamed": '{"model":"echo-1","stream":"yes"}',
+        "no model": "{}",
+        "two models": '{"model":"echo-1","Model":"echo-1"}',
+        "unknown": '{"model":"no such/model: 😀"}',
+    }
+    lines = [
+        f'{{"custom_id":"{name}","method":"POST","url":"/v1/chat/completions","body":{text}}}'
+        for name, text in {"odd": odd, **wrong}.items()
+    ]
+    deployment.worker()
+    deployment.sweeper()
+    found = caller.wait(caller.create("\r\n\n".join(lines).encode()))
+    assert found["request_counts"] == {"total": 6, "completed": 1, "failed": 5}
+    statuses = {
+        one["custom_id"]: (one["response"]["status_code"], one["response"]["body"]["error"]["code"])
+        for one in caller.lines(found["error_file_id"])
+    }
+    assert statuses == dict.fromkeys(wrong, (400, "invalid_item")) | {"unknown": (404, "model_not_found")}
+    assert [request.body for request in upstream.requests] == [odd.encode()]

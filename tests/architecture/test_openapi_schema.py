@@ -55,7 +55,7 @@ def test_its_version_is_the_projects() -> None:
 
 def test_each_example_of_an_answer_is_what_its_schema_says() -> None:
     examples = [each for operation in _operations() for each in _examples(operation["responses"].values())]
-    assert len(examples) == 25
+    assert len(examples) == 29
     for content, value in examples:
         assert_example_conforms(content, value, str(value)[:80])
 

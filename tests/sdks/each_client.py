@@ -6,6 +6,8 @@ in `requirements/` and cached below $XDG_CACHE_HOME/relaybatch-sdks.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import hashlib
 import os
 import shutil
@@ -16,9 +18,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.run.quick_starts import PRINTED, add_demo_models, assert_printed, quick_start
 from tests.support.upstream import prompted_responses
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from types import SimpleNamespace
 
     from tests.support.servers.deployment import Deployment
@@ -30,15 +34,24 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HERE = Path(__file__).parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "relaybatch-sdks"
 INSTALL_SECONDS, RUN_SECONDS = 600, 120
-# The name of its requirements, and its script.
+# The packages of this very environment: the newest `openai`, as pinned in requirements-dev.txt.
+OWN = "own"
+# The name of its requirements, and its script; the slowest first. Curator is built on LiteLLM.
 PYTHON_CLIENTS = (
-    ("anthropic-0", "anthropic_sdk.py"),
-    ("anthropic-1", "anthropic_sdk.py"),
+    ("curator", "curator_batches.py"),
+    ("curator", "litellm_batches.py"),
+    (OWN, "openai_files.py"),
+    ("openai-2", "openai_files.py"),
+    ("openai-1", "openai_files.py"),
+    ("inspect-ai", "inspect_ai_batches.py"),
     ("instructor", "instructor_batches.py"),
     ("any-llm", "any_llm_batches.py"),
     ("openapi-python-client", "generated_client.py"),
+    ("anthropic-0", "anthropic_sdk.py"),
+    ("anthropic-1", "anthropic_sdk.py"),
 )
-NODE_CLIENTS = ("anthropic.mjs", "openai.mjs")
+needs_node = pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+NODE_CLIENTS = ("openai_files.mjs", "openai.mjs", "anthropic.mjs")
 
 
 @pytest.fixture
@@ -59,15 +72,19 @@ def environment(
     }
 
 
-@pytest.mark.parametrize(("requirements", "script"), PYTHON_CLIENTS, ids=[name for name, _ in PYTHON_CLIENTS])
+@pytest.mark.parametrize(
+    ("requirements", "script"), PYTHON_CLIENTS, ids=["-".join(client) for client in PYTHON_CLIENTS]
+)
 def test_a_python_client_runs_batches_to_their_end(
     environment: dict[str, str], requirements: str, script: str
 ) -> None:
-    python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
+    python = Path(sys.executable)
+    if requirements != OWN:
+        python = _virtual_environment(HERE / "requirements" / f"{requirements}.txt")
     _run([str(python), "-W", "ignore", str(HERE / "clients" / script)], environment, seconds=RUN_SECONDS)
 
 
-@pytest.mark.skipif(not (shutil.which("node") and shutil.which("npm")), reason="node is not here")
+@needs_node
 @pytest.mark.parametrize("script", NODE_CLIENTS)
 def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], script: str) -> None:
     folder = _node_modules(HERE / "requirements" / "package.json")
@@ -75,28 +92,52 @@ def test_a_node_client_runs_batches_to_their_end(environment: dict[str, str], sc
     _run(["node", str(folder / script)], environment, seconds=RUN_SECONDS)
 
 
+@needs_node
+def test_the_quick_starts_in_typescript_print_their_results(
+    environment: dict[str, str], catalog: SimpleNamespace
+) -> None:
+    add_demo_models(catalog)
+    folder = _node_modules(HERE / "requirements" / "package.json")
+    for heading in PRINTED:
+        script = folder / f"{heading}.mjs"
+        script.write_text(quick_start("typescript.md", heading, "typescript"))
+        assert_printed(heading, _run(["node", str(script)], environment, seconds=RUN_SECONDS))
+
+
 def _virtual_environment(requirements: Path) -> Path:
     folder = _cache_folder(requirements)
     python = folder / "bin" / "python"
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
-        install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
-        _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "complete").touch()
+    with _installing(folder) as is_needed:
+        if is_needed:
+            _run([sys.executable, "-m", "venv", str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
+            install = ["-m", "pip", "install", "-q", "--no-input", "--disable-pip-version-check"]
+            _run([str(python), *install, "-r", str(requirements)], dict(os.environ), seconds=INSTALL_SECONDS)
     return python
 
 
 def _node_modules(package: Path) -> Path:
     folder = _cache_folder(package)
-    if not (folder / "complete").exists():
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True)
-        shutil.copy(package, folder)
-        install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix", str(folder)]
-        _run(install, dict(os.environ), seconds=INSTALL_SECONDS)
-        (folder / "complete").touch()
+    with _installing(folder) as is_needed:
+        if is_needed:
+            folder.mkdir()
+            shutil.copy(package, folder)
+            install = ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"]
+            _run([*install, str(folder)], dict(os.environ), seconds=INSTALL_SECONDS)
     return folder
+
+
+@contextlib.contextmanager
+def _installing(folder: Path) -> Iterator[bool]:
+    """Yield whether the packages are still to be installed; another process that wants them waits meanwhile."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with folder.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        complete = folder / "complete"
+        is_needed = not complete.exists()
+        if is_needed:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield is_needed
+        complete.touch()
 
 
 def _cache_folder(pins: Path) -> Path:
@@ -105,8 +146,10 @@ def _cache_folder(pins: Path) -> Path:
     return CACHE / f"{pins.stem}-{hashlib.sha256(key).hexdigest()[:12]}"
 
 
-def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> None:
+def _run(command: list[str], environment: dict[str, str], *, seconds: int) -> str:
+    """Return what it printed."""
     done = subprocess.run(
         command, env=environment, capture_output=True, text=True, timeout=seconds, check=False
     )
     assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-4000:]}"
+    return done.stdout

@@ -13,10 +13,11 @@ if TYPE_CHECKING:
 
 _WHOLE_NUMBER: dict[str, Any] = {"max_digits": 30, "decimal_places": 0, "default": 0}
 
-_SUMMED = ("requests", "unpriced", "cost_nanos", *METERS)
+# Of an event, what the totals sum.
+SUM_COLUMNS = ("requests", "unpriced", "cost_nanos", *METERS)
 # Each poll of a status reads it, and the ORM takes longer to build such a statement than PostgreSQL to run it.
 _TOTALS: LiteralString = f"""
-SELECT scope, {", ".join(f"sum({name})" for name in _SUMMED)} FROM usage_usagetotal
+SELECT scope, {", ".join(f"sum({name})" for name in SUM_COLUMNS)} FROM usage_usagetotal
 WHERE scope = ANY(%s) GROUP BY scope
 """
 
@@ -30,7 +31,7 @@ class UsageTotalQuerySet(models.QuerySet["UsageTotal"]):
         with connection.cursor() as cursor:
             cursor.execute(_TOTALS, [named])
             return {
-                scope: dict(zip(_SUMMED, map(int, row), strict=True)) for scope, *row in cursor.fetchall()
+                scope: dict(zip(SUM_COLUMNS, map(int, row), strict=True)) for scope, *row in cursor.fetchall()
             }
 
 

@@ -27,7 +27,7 @@ MAX_LIST_LIMIT = 100
 
 
 # msgspec describes no union of types without a tag; both are described with the routes that answer them alone.
-_EITHER = {"anyOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (FileBatch, ChatBatch)]}
+_EITHER = {"anyOf": [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in (ChatBatch, FileBatch)]}
 ListedBatch: TypeAlias = Annotated[Any, Meta(extra_json_schema=_EITHER)]
 
 

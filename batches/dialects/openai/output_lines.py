@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from batches.dialects.openai.line_error import error_body, error_status
+from batches.dialects.results.error_types import item_error
 from batches.dialects.results.json_lines import coalesce_chunks, to_single_line
 from batches.results.result_rows import ResultFilter
 from batches.results.results import iter_results
@@ -122,4 +123,6 @@ def _line_error(result: Result) -> LineError | None:
 
 
 def _request_id(result: Result) -> str:
-    return str(result.row.item_id)
+    """The upstream's name for the call, else the item's id."""
+    of_upstream = result.row.upstream_request_id if is_success(result) else item_error(result).request_id
+    return of_upstream or str(result.row.item_id)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from batches.dialects.body_parser import SubmissionBody
 
-# Each adapter serves one shape. This is a live view of the registry.
-SHAPES = ADAPTERS.keys()
+# Adapters whose bodies are not accepted here, as in Relay: embeddings are batched by files alone.
+_NOT_A_SHAPE = frozenset({"openai_embeddings"})
 MAX_ATTEMPTS = 10
 MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 60, 2_592_000
 # Longer items skip the fast check, which decodes `model`: that may be nearly the whole item.
@@ -71,11 +71,16 @@ def parse_relay_submission(body: SubmissionBody, *, headers: Mapping[str, str]) 
     )
 
 
+def accepted_shapes() -> list[str]:
+    """The values of `shape`: each adapter serves one, and most of them are accepted here."""
+    return [name for name in ADAPTERS if name not in _NOT_A_SHAPE]
+
+
 def _shape(body: SubmissionBody) -> str:
-    shape = read_member(body, "shape", str)
-    if shape not in SHAPES:
+    shape, accepted = read_member(body, "shape", str), accepted_shapes()
+    if shape not in accepted:
         raise InvalidRequest(
-            f"`shape` must be one of {', '.join(SHAPES)}.", code="unknown_shape", param="shape"
+            f"`shape` must be one of {', '.join(accepted)}.", code="unknown_shape", param="shape"
         )
     return str(shape)
 

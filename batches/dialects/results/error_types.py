@@ -52,7 +52,7 @@ _BY_CODE: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class ItemError:
-    """`request_id`: the upstream's, None where its response has none."""
+    """`request_id`: the upstream's, of its error body or else of its headers; None where it gave none."""
 
     type: str
     message: str
@@ -62,10 +62,11 @@ class ItemError:
 def item_error(result: Result) -> ItemError:
     """The error of a discarded item, or of a completed one whose stored response cannot be read."""
     row = result.row
+    of_headers = row.upstream_request_id or None
     if result.is_unreadable:
-        return ItemError("api_error", UNREADABLE_ERROR)
+        return ItemError("api_error", UNREADABLE_ERROR, of_headers)
     if row.error_code != FailureCode.UPSTREAM_STATUS:
-        return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error)
+        return ItemError(_BY_CODE.get(row.error_code, "api_error"), row.error, of_headers)
     status = row.upstream_status or 0
     upstream = parse_upstream_error(bytes(row.upstream_error or b""))
     known = next(filter(_KNOWN_TYPES.__contains__, upstream.types), None)
@@ -73,7 +74,7 @@ def item_error(result: Result) -> ItemError:
     return ItemError(
         type=known or _type_by_status(status),
         message=upstream.message or raw_text or row.error,
-        request_id=upstream.request_id,
+        request_id=upstream.request_id or of_headers,
     )
 
 

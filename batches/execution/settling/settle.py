@@ -23,6 +23,7 @@ from batches.execution.settling.settle_statement import (
     lock_keys,
     settle_parameters,
 )
+from batches.models import Batch
 from batches.states import ItemState
 from relaybatch.db.group_commit import GroupCommit
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
@@ -30,6 +31,7 @@ from relaybatch.db.pipeline import execute_pipelined, execute_under_lock
 from routing.failpoints import failpoint
 
 if TYPE_CHECKING:
+    import uuid
     from collections.abc import Sequence
 
     from batches.execution.claim import Claim
@@ -80,8 +82,12 @@ def _settle_alone(claim: Claim, settlement: Settlement) -> bool:
     if _settle_under_exclusive_lock(claim, settlement):
         return True
     # The fence is lost, or the batch was cancelled in the meantime: then the item is final.
-    may_be_cancelled = settlement.state is ItemState.AVAILABLE
-    return may_be_cancelled and _settle_under_exclusive_lock(claim, as_cancelled(settlement))
+    is_cancelled = settlement.state is ItemState.AVAILABLE and _is_batch_cancelled(claim.batch_id)
+    return is_cancelled and _settle_under_exclusive_lock(claim, as_cancelled(settlement))
+
+
+def _is_batch_cancelled(batch_id: uuid.UUID) -> bool:
+    return Batch.objects.filter(id=batch_id, cancel_initiated_at__isnull=False).exists()
 
 
 def _settle_under_exclusive_lock(claim: Claim, settlement: Settlement) -> bool:

@@ -46,7 +46,7 @@ WITH given AS MATERIALIZED (
     SELECT *, state <> 'available' AS final FROM jsonb_to_recordset(%(settlements)s::jsonb) AS g (
         item_id uuid, lock_key bigint, claim_no int, state text, uncounted int, excused int, excused_403 int,
         wait float8, reason text, length bigint, code text, error text, status int, upstream_error text,
-        event_id uuid, response int)
+        request_id text, event_id uuid, response int)
 ), settled AS (
     UPDATE batches_batchitem i SET
         state = g.state,
@@ -57,7 +57,8 @@ WITH given AS MATERIALIZED (
         not_before = CASE WHEN g.final THEN NULL
             ELSE least(b.expires_at, clock_timestamp() + make_interval(secs => g.wait)) END,
         waiting_reason = g.reason, response_length = g.length, error_code = g.code, error = g.error,
-        upstream_status = g.status, upstream_error = decode(g.upstream_error, 'base64')
+        upstream_status = g.status, upstream_request_id = g.request_id,
+        upstream_error = decode(g.upstream_error, 'base64')
     FROM given g, batches_batch b
     WHERE i.id = ANY(ARRAY(SELECT item_id FROM given)) AND i.id = g.item_id
       AND nullif(i.state, 'running') IS NULL AND i.claim_no = g.claim_no AND b.id = i.batch_id AND {{condition}}
@@ -88,6 +89,7 @@ class _Row(msgspec.Struct):
     error: str
     status: int | None
     upstream_error: bytes | None
+    request_id: str
     event_id: uuid.UUID | None
     response: int | None
 
@@ -126,6 +128,7 @@ def _row(claim: Claim, settlement: Settlement, responses: list[bytes]) -> _Row:
         error=failure.message if failure else "",
         status=failure.upstream_status if failure else None,
         upstream_error=(failure.upstream_error or None) if failure else None,
+        request_id=settlement.request_id,
         event_id=settlement.event.id if settlement.event else None,
         response=None if settlement.response is None else len(responses),
     )

@@ -1,4 +1,4 @@
-"""Response bodies of the demo upstream for three APIs; each repeats the last user message.
+"""Response bodies of the demo upstream for three APIs, which repeat the last user message, and for embeddings.
 
 Shapes: https://platform.openai.com/docs/api-reference/chat/object,
 https://platform.openai.com/docs/api-reference/responses/object and
@@ -12,6 +12,8 @@ import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from relaybatch.quickstart.demo.echo_embeddings import embedding_list
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -158,6 +160,7 @@ class Route:
 ROUTES: Mapping[str, Route] = {
     "/v1/chat/completions": Route(answer=chat_completion, error=openai_error),
     "/v1/responses": Route(answer=response, error=openai_error),
+    "/v1/embeddings": Route(answer=embedding_list, error=openai_error),
     "/v1/messages": Route(answer=message, error=anthropic_error),
 }
 

@@ -1,4 +1,5 @@
-"""The demo's upstream: a Chat Completions, Responses and Messages API that echoes the user. It needs no API key.
+"""The demo's upstream: a Chat Completions, Responses and Messages API that echoes the user, and an Embeddings API whose
+vectors depend on the text alone. It needs no API key.
 
 `python -m relaybatch.quickstart.demo.echo_upstream --port 9000 [--delay-ms 50]`.
 The default delay is `ECHO_DELAY_MS`.

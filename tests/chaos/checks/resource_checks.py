@@ -22,7 +22,7 @@ MIB = 1 << 20
 MAX_GROWTH_BYTES = 60 * MIB
 MAX_MEMORY_BYTES = 250 * MIB
 WEB_THREADS = 8
-MAX_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * threads_for(SLOTS) + 12, "sweeper": 8}
+MAX_THREADS = {"web": 2 * WEB_THREADS + 12, "worker": 2 * threads_for(SLOTS) + 12, "sweeper": 12}
 """Obstore's runtime keeps a thread for ten seconds for each of our threads that reads or writes a file."""
 MAX_DESCRIPTORS = {"web": 90, "worker": 120, "sweeper": 40}
 # Four sessions for the readiness checks of a web process; all of it twice, while old and new processes overlap.

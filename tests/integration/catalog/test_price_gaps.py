@@ -66,6 +66,14 @@ def test_a_price_list_without_a_rate_for_what_its_adapter_reports_is_reported(
     assert stderr_lines(tmp_path, CATALOG, *options) == [SHORT_OF.format("model one")]
 
 
+def test_embeddings_need_a_rate_for_input_alone(tmp_path: Path) -> None:
+    embeddings = CATALOG.replace("adapter: openai,", "adapter: openai_embeddings,")
+    assert stderr_lines(tmp_path, embeddings) == []
+    without_input = embeddings.replace("{meter: input, per_million: 1}, ", "", 1)
+    (line,) = stderr_lines(tmp_path, without_input)
+    assert "has no rate from 0 tokens on for input, which the adapter openai_embeddings" in line
+
+
 def test_a_gap_is_reported_each_time(tmp_path: Path) -> None:
     stderr_lines(tmp_path, CATALOG)
     assert stderr_lines(tmp_path, CATALOG) == [SHORT_OF.format("model one")]

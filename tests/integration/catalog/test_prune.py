@@ -42,6 +42,7 @@ def test_everything_goes_in_the_order_of_dependence(file: Path) -> None:
         "delete team team1",
         "delete policy policy1",
         "delete model echo-1",
+        "delete model echo-1-embeddings",
         "delete model echo-1-messages",
         "delete model echo-1-responses",
         "delete pricing pricing1",
@@ -55,7 +56,7 @@ def test_everything_goes_in_the_order_of_dependence(file: Path) -> None:
 def test_without_prune_nothing_goes(file: Path) -> None:
     make_catalog("http://127.0.0.1:9")
     assert apply_catalog(file) == []
-    assert Model.objects.count() == 3
+    assert Model.objects.count() == 4
 
 
 def test_an_account_with_keys_is_disabled_with_its_project_and_team(file: Path) -> None:

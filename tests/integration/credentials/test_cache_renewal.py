@@ -12,12 +12,11 @@ from django.db import OperationalError, connection
 
 from relaybatch.db.connection import POOL, release_connection
 from routing import cache_renewal
-from routing.calls.call import Caller
 from routing.calls.failures import CallFailed
 from routing.credentials.recheck import recheck
-from routing.credentials.relay_keys import hash_value
 from routing.models import Model, Policy, RelayKey
 from routing.resolution.resolve import resolve_model
+from tests.support.calls.upstream_calls import caller_of
 from tests.support.rows.catalog import MODELS, make_catalog
 from tests.support.run.cache_clock import clock
 
@@ -41,16 +40,7 @@ def rows() -> SimpleNamespace:
 @pytest.fixture
 def refusal(rows: SimpleNamespace, clock: CacheClock) -> Callable[[], str]:
     """Both look-ups of an item; returns why it may not be sent, or nothing."""
-    caller = Caller(
-        owner=hash_value(rows.relay_key_value),
-        credential_kind="key",
-        credential_id=str(rows.relay_key.id),
-        principal_kind="serviceaccount",
-        principal_id=str(rows.service_account.id),
-        policy_id=rows.policy.id,
-        project_id=rows.project.id,
-        team_id=rows.team.id,
-    )
+    caller = caller_of(rows)
 
     def refusal() -> str:
         try:

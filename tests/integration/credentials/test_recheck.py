@@ -9,12 +9,12 @@ import pytest
 from django.utils import timezone
 
 from relaybatch.http.errors import Unauthenticated
-from routing.calls.call import Caller
 from routing.calls.failures import CallFailed, Failure
 from routing.credentials.credential import authenticate
 from routing.credentials.recheck import CallerSnapshot, caller_snapshot, clear_cache, recheck
-from routing.credentials.relay_keys import disable_key, hash_value, revoke_key, rotate_key
+from routing.credentials.relay_keys import disable_key, revoke_key, rotate_key
 from routing.models import Policy, Project, RelayKey, ServiceAccount, Team
+from tests.support.calls.upstream_calls import caller_of
 from tests.support.rows.catalog import make_catalog
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from pytest_django import DjangoAssertNumQueries
 
+    from routing.calls.call import Caller
+
 pytestmark = pytest.mark.django_db
 NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
 
@@ -30,19 +32,6 @@ NOW = datetime(2026, 11, 3, 12, tzinfo=UTC)
 @pytest.fixture
 def rows() -> SimpleNamespace:
     return make_catalog("http://127.0.0.1:9")
-
-
-def caller_of(rows: SimpleNamespace) -> Caller:
-    return Caller(
-        owner=hash_value(rows.relay_key_value),
-        credential_kind="key",
-        credential_id=str(rows.relay_key.id),
-        principal_kind="serviceaccount",
-        principal_id=str(rows.service_account.id),
-        policy_id=rows.policy.id,
-        project_id=rows.project.id,
-        team_id=rows.team.id,
-    )
 
 
 def failure_of(caller: Caller, *, now: datetime = NOW) -> Failure:

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from django.db import connection
 
+from batches.completion.batch_end import LOCK_EXCLUSIVE
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
 from batches.completion.expire import expire_batch
@@ -114,6 +116,23 @@ def test_a_lost_item_is_left_alone_and_its_usage_kept_as_late(catalog: SimpleNam
     item = BatchItem.objects.get(batch_id=batch.id)
     assert (item.state, item.error_code, item.response_length) == ("discarded", "worker_lost", None)
     assert sorted(UsageEvent.objects.values_list("late", flat=True)) == [False, True]
+
+
+def test_a_retry_of_an_item_that_was_lost_locks_the_batch_once(catalog: SimpleNamespace) -> None:
+    """Only that of a cancelled batch is settled again, as cancelled."""
+    batch = submit(catalog, max_attempts=3)
+    claim = claims_of(batch)[0]
+    assert settle(claim, worker_lost_settlement(claim))
+    statements: list[str] = []
+
+    def note(execute: Any, statement: str, *rest: Any) -> Any:
+        statements.append(statement)
+        return execute(statement, *rest)
+
+    with connection.execute_wrapper(note):
+        assert not settle(claim, settle_failure(claim, REFUSED, event_of(claim)))
+    assert statements.count(LOCK_EXCLUSIVE) == 1
+    assert states(batch) == {"available": 1}
 
 
 REFUSED = Failure(FailureCode.UPSTREAM_STATUS, "upstream status 500", retryable=True)

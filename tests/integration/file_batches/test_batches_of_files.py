@@ -208,7 +208,7 @@ def test_failed_requests_are_retried_as_a_batch_that_runs_at_once(
         "in_progress",
         False,
     )
-    assert found["metadata"] == {"job": "night", "retry_of": str(batch.id)}
+    assert found["metadata"] == {"job": "night", "retry_of": f"batch_{batch.id.hex}"}
     assert found["request_counts"]["total"] == 1
     drain_publisher()
     new = Batch.objects.newest_first()[0]

@@ -72,6 +72,28 @@ def test_successes_are_in_the_output_file_and_failures_in_the_error_file(
     assert (errors[1]["response"], errors[1]["error"]["code"]) == (None, "request_timeout")
 
 
+def test_a_line_has_the_upstreams_name_of_its_call_or_the_items_id(
+    client: Client, rows: SimpleNamespace
+) -> None:
+    batch = validated(client, rows, *"abcd")
+    refused: dict[str, Any] = {
+        "error_code": "upstream_status",
+        "error": "batch item: upstream status 400",
+        "upstream_status": 400,
+    }
+    in_body = b'{"type":"error","error":{"message":"no"},"request_id":"req_body"}'
+    complete(batch, 0, b"{}")
+    discard(batch, 1, **refused, upstream_error=b'{"error":{"message":"no"}}', upstream_request_id="req_b")
+    discard(batch, 2, **refused, upstream_error=in_body)
+    discard(batch, 3, error_code="no_keys", error="no keys")
+    BatchItem.objects.filter(batch=batch, idx=0).update(upstream_request_id="req_a")
+    end(batch)
+    found = finalized(client, rows, batch)
+    lines = lines_of(found["output_file_id"]) + lines_of(found["error_file_id"])
+    last = BatchItem.objects.get(batch=batch, idx=3)
+    assert [one["response"]["request_id"] for one in lines] == ["req_a", "req_b", "req_body", str(last.id)]
+
+
 def test_the_files_are_the_owners_and_have_names_that_say_whose_they_are(
     client: Client, rows: SimpleNamespace
 ) -> None:

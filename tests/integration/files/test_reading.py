@@ -43,9 +43,9 @@ def ids(client: Client, rows: SimpleNamespace, query: str = "") -> list[str]:
 
 def test_a_file_reads_as_it_was_answered(client: Client, rows: SimpleNamespace) -> None:
     file = upload(client, rows)
-    shown = json.loads(get(client, rows, f"/{file.public_id}/").content)
-    assert shown == json.loads(get(client, rows).content)["data"][0]
-    assert (shown["id"], shown["bytes"], shown["filename"]) == (file.public_id, len(LINES), "in.jsonl")
+    read = json.loads(get(client, rows, f"/{file.public_id}/").content)
+    assert read == json.loads(get(client, rows).content)["data"][0]
+    assert (read["id"], read["bytes"], read["filename"]) == (file.public_id, len(LINES), "in.jsonl")
 
 
 def test_pages_go_both_ways_and_deleted_files_are_still_cursors(

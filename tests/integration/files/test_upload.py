@@ -116,7 +116,7 @@ def test_a_compressed_body_is_decoded(client: Client, rows: SimpleNamespace) -> 
 def test_a_file_expires_after_the_seconds_that_each_sdk_says_in_its_way(
     client: Client, rows: SimpleNamespace, fields: dict[str, str]
 ) -> None:
-    file = file_of(post(client, rows, file_form(**fields)))
+    file = file_of(post(client, rows, file_form(fields=fields)))
     assert file.expires_at == file.created_at + timedelta(hours=1)
 
 
@@ -170,7 +170,7 @@ def test_a_lifetime_that_openai_does_not_take_is_refused(
 ) -> None:
     fields = {"expires_after[anchor]": "created_at", "expires_after[seconds]": seconds}
     refused = (400, "invalid_field", "expires_after[seconds]")
-    assert error_of(post(client, rows, file_form(**fields))) == refused
+    assert error_of(post(client, rows, file_form(fields=fields))) == refused
 
 
 @pytest.mark.parametrize("end", [1, 10, 40, 80, 170, -4, -9, -30])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import math
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -65,10 +66,39 @@ def test_anthropic_s_sdk_reads_a_message(url: str) -> None:
     assert (answer.usage.input_tokens, answer.usage.cache_read_input_tokens) == (3, 48)
 
 
+def test_openai_s_sdk_reads_embeddings_as_floats_and_by_default_as_base64(url: str) -> None:
+    texts = ["hello", "you", "hello"]
+    with openai.OpenAI(base_url=f"{url}/v1", api_key="none") as client:
+        by_default = client.embeddings.create(model="demo", input=texts)
+        floats = client.embeddings.create(model="demo", input=texts, encoding_format="float")
+    vectors = [one.embedding for one in by_default.data]
+    assert vectors == [one.embedding for one in floats.data]
+    assert [len(vector) for vector in vectors] == [8, 8, 8]
+    assert vectors[0] == vectors[2] != vectors[1]
+    assert math.hypot(*vectors[0]) == pytest.approx(1)
+    assert (by_default.usage.prompt_tokens, by_default.usage.total_tokens) == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "vectors"), [("hello", 1), ([1, 2, 3], 1), ([[1, 2], [3]], 2), ([], 0), (None, 1), ({}, 1)]
+)
+def test_there_is_a_vector_for_each_input(url: str, given: Any, vectors: int) -> None:
+    body = {"model": "m", "input": given, "dimensions": 3}
+    answer = requests.post(f"{url}/v1/embeddings", json=body, timeout=10).json()
+    assert [len(one["embedding"]) for one in answer["data"]] == [3] * vectors
+
+
+@pytest.mark.parametrize("dimensions", [0, -1, 3073, True, "3", None])
+def test_odd_dimensions_count_as_left_out(url: str, dimensions: Any) -> None:
+    body = {"model": "m", "input": "hello", "dimensions": dimensions}
+    (one,) = requests.post(f"{url}/v1/embeddings", json=body, timeout=10).json()["data"]
+    assert len(one["embedding"]) == 8
+
+
 @pytest.mark.parametrize(
     "body", ["", "{", "[]", "null", '{"model": 1}', '{"model": "m", "stream": true}', "[" * 90_000]
 )
-@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/messages"])
 def test_a_bad_body_is_a_json_error(url: str, path: str, body: str) -> None:
     answer = requests.post(url + path, data=body, timeout=10)
     assert answer.status_code == 400

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pytest_django import DjangoAssertNumQueries
 
 pytestmark = pytest.mark.django_db
-ALL = ["echo-1", "echo-1-messages", "echo-1-responses"]
+ALL = ["echo-1", "echo-1-embeddings", "echo-1-messages", "echo-1-responses"]
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_grants_decide(catalog: SimpleNamespace, grant: str, expected: list[str]
 def test_what_is_disabled_is_left_out(catalog: SimpleNamespace) -> None:
     Model.objects.filter(name="echo-1").update(enabled=False)
     Binding.objects.filter(model__name="echo-1-messages").update(enabled=False)
-    assert names(catalog) == ["echo-1-responses"]
+    assert names(catalog) == ["echo-1-embeddings", "echo-1-responses"]
     for model in (Host, Provider):
         model.objects.update(enabled=False)
         assert names(catalog) == []
@@ -104,4 +104,4 @@ def test_it_asks_as_often_for_many_models_as_for_few(
         model = Model.objects.create(name=f"m{number}", provider=catalog.provider)
         Binding.objects.create(model=model, host=catalog.host, adapter="openai")
     with django_assert_max_num_queries(4):
-        assert len(names(catalog)) == 23
+        assert len(names(catalog)) == 24

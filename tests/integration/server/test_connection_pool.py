@@ -207,3 +207,14 @@ def test_a_server_without_room_is_known_by_its_message(message: str) -> None:
 )
 def test_another_rejection_is_not_waited_for(message: str) -> None:
     assert not is_server_full(psycopg.OperationalError(f"connection failed: {message}"))
+
+
+def test_a_connection_that_is_kept_is_not_released_and_so_keeps_the_locks_of_its_session() -> None:
+    connection.ensure_connection()
+    raw = connection.connection
+    with connection_pool.keep_connection():
+        release_connection()
+        connection.close_if_unusable_or_obsolete()
+        assert connection.connection is raw
+    release_connection()
+    assert connection.connection is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import hypothesis
@@ -22,6 +23,7 @@ from schemathesis.specs.openapi.checks import (
 from batches.models.public_ids import public_id
 from relaybatch.api_docs.document import document
 from routing.models import User
+from tests.support.calls import file_calls
 from tests.support.calls.collections import CHAT, MESSAGES
 from tests.support.calls.usage_calls import ADMIN_TOKEN
 from tests.support.rows.submissions import submit
@@ -44,11 +46,13 @@ CHECKS = [
     *(not_a_server_error, status_code_conformance, content_type_conformance),
     *(response_headers_conformance, response_schema_conformance),
 ]
+PLACEHOLDER = re.compile(r"{(batch_id|file_id)}")
 REQUESTS_EACH, SECONDS_EACH = 12, 10
 CSRF_TOKEN = "a" * 32
 GROUPS = {
     "batches": "/v1/batches",
     "message batches": "/v1/messages/batches",
+    "files": "/v1/files",
     "usage": ("/v1/usage", "/api/usage"),
     "others": ("/v1/models", "/api/auth", "/healthz", "/readyz", "/openapi.json"),
 }
@@ -64,7 +68,7 @@ def web(tmp_path: Path) -> Iterator[Web]:
 def test_no_request_gets_an_answer_that_the_document_does_not_know(
     web: Web, client: Client, rows: SimpleNamespace, prefixes: str | tuple[str, ...]
 ) -> None:
-    ids = batch_ids(client, rows)
+    ids = public_ids(client, rows)
     schema = schemathesis.openapi.from_dict(document())
     for found in schema.get_all_operations():
         assert isinstance(found, Ok)
@@ -72,9 +76,9 @@ def test_no_request_gets_an_answer_that_the_document_does_not_know(
         if operation.path.startswith(prefixes):
             headers = credentials(operation, rows)
             ask(operation, web.origin, headers)
-            if "{batch_id}" in operation.path:
-                for batch_id in ids[operation.path.partition("/{")[0]]:
-                    ask(operation, web.origin, headers, {"batch_id": batch_id})
+            if placeholder := PLACEHOLDER.search(operation.path):
+                for public in ids[operation.path.partition("/{")[0]]:
+                    ask(operation, web.origin, headers, {placeholder[1]: public})
     assert web.call("GET", "/healthz").status == 200
 
 
@@ -122,11 +126,12 @@ def credentials(operation: Operation, rows: SimpleNamespace) -> dict[str, str]:
     return {"Cookie": f"sessionid={session}; csrftoken={CSRF_TOKEN}", "X-CSRFToken": CSRF_TOKEN}
 
 
-def batch_ids(client: Client, rows: SimpleNamespace) -> dict[str, list[str]]:
+def public_ids(client: Client, rows: SimpleNamespace) -> dict[str, list[str]]:
     """By the path of their collection."""
     chat, messages = (of.create(client, rows, "a", "b") for of in (CHAT, MESSAGES))
     relay = submit(rows)
     return {
         CHAT.path: [public_id(batch.dialect, batch.id) for batch in (chat, relay)],
         MESSAGES.path: [public_id("messages", messages.id)],
+        file_calls.PATH: [file_calls.upload(client, rows).public_id],
     }

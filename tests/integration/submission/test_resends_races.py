@@ -15,6 +15,7 @@ from batches.submission import resends
 from batches.submission.idempotency import ReplayedResponse
 from batches.submission.owner_quota import lock_quota, quota_key
 from batches.submission.resends import KeylessRequest, deduplicate, record_create
+from relaybatch.db.connection import release_connection
 from relaybatch.http.errors import Conflict, Unavailable
 from tests.support.calls.collections import CHAT, MESSAGES
 from tests.support.rows.catalog import make_catalog
@@ -268,6 +269,25 @@ def test_what_was_sent_leaves_no_lock(web: Web, rows: SimpleNamespace) -> None:
     for count, body in ((0, BODY), (1, BODY), (2, BODY), (0, b"{}"), (1, b"{}")):
         post(web, rows, count, body=body)
     assert waiting(SENDING) == []
+
+
+def test_the_lock_of_a_send_stays_with_it_though_what_it_stores_releases_connections(
+    rows: SimpleNamespace, threads: ThreadPoolExecutor
+) -> None:
+    owner = Owner.objects.get()
+    with deduplicate(sent(owner)):
+        release_connection()
+        # Another thread would get the session, and with it the lock.
+        assert threads.submit(_sessions_with_a_lock_of_ours).result(10) == []
+    assert waiting(SENDING) == []
+
+
+def _sessions_with_a_lock_of_ours() -> list[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(f"{SENDING} AND pid = pg_backend_pid()")
+        found = [pid for (pid,) in cursor.fetchall()]
+    connection.close()
+    return found
 
 
 def test_a_commit_whose_connection_dropped_is_no_rejection(rows: SimpleNamespace) -> None:

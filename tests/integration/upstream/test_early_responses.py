@@ -166,10 +166,10 @@ def test_interim_answers_without_end_in_the_middle_of_a_request_are_not_taken_in
 def test_a_rejection_in_the_middle_of_a_request_is_its_response(
     upstream: Upstream, catalog: SimpleNamespace, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """On a reused connection the body is dropped: it might be about another request."""
+    """On a reused connection the body and the request id are dropped: they might be about another request."""
     used = bool(upstream.requests)
     upstream.before_body = lambda sock: sock.sendall(
-        b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nContent-Length: 4\r\n\r\n{  }"
+        b"HTTP/1.1 429 Slow\r\nRetry-After: 3\r\nX-Request-Id: r\r\nContent-Length: 4\r\n\r\n{  }"
     )
     outcome = send_words(catalog, LARGE)
     upstream.before_body = None
@@ -178,6 +178,7 @@ def test_a_rejection_in_the_middle_of_a_request_is_its_response(
     assert outcome.failure.message == "batch item: upstream status 429"
     assert outcome.failure.retry_after_seconds == 3.0
     assert outcome.failure.upstream_error == (b"" if used else b"{  }")
+    assert outcome.request_id == ("" if used else "r")
     assert "out of step" not in caplog.text
     assert said(send_words(catalog, "third")) == "third"
 

@@ -26,11 +26,13 @@ pytestmark = pytest.mark.django_db
 PATHS = {
     "openai": "/v1/chat/completions",
     "openai_responses": "/v1/responses",
+    "openai_embeddings": "/v1/embeddings",
     "anthropic": "/v1/messages",
 }
 TOKENS = {
     "openai": Tokens(input=60, cache_read=40, output=50),
     "openai_responses": Tokens(input=60, cache_read=40, output=50, reasoning=20),
+    "openai_embeddings": Tokens(input=100, output=0),
     "anthropic": Tokens(input=60, cache_read=40, output=50),
 }
 

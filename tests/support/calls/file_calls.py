@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from batches.models import File
@@ -10,6 +11,7 @@ from batches.models.file import parse_file_id
 from batches.payloads import open_store
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import SimpleNamespace
 
     from django.test import Client
@@ -32,9 +34,11 @@ def form(*parts: bytes, boundary: str = BOUNDARY) -> bytes:
 
 
 def file_form(
-    content: bytes = LINES, /, filename: str | None = "in.jsonl", purpose: str = "batch", **fields: str
+    content: bytes = LINES,
+    filename: str | None = "in.jsonl",
+    fields: Mapping[str, str] = MappingProxyType({}),
 ) -> bytes:
-    parts = [part(name, value.encode()) for name, value in ({"purpose": purpose} | fields).items()]
+    parts = [part(name, value.encode()) for name, value in ({"purpose": "batch"} | dict(fields)).items()]
     return form(*parts, part("file", content, filename=filename))
 
 
@@ -47,8 +51,8 @@ def post(
     )
 
 
-def upload(client: Client, rows: SimpleNamespace, content: bytes = LINES, **named: str) -> File:
-    response = post(client, rows, file_form(content, **named))
+def upload(client: Client, rows: SimpleNamespace, content: bytes = LINES, filename: str = "in.jsonl") -> File:
+    response = post(client, rows, file_form(content, filename))
     assert response.status_code == 200, response.content
     return file_of(response)
 

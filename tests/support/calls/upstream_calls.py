@@ -17,8 +17,23 @@ if TYPE_CHECKING:
 BODIES = {
     "openai": b'{"model":"echo-1","messages":[{"role":"user","content":"hi"}]}',
     "openai_responses": b'{"model":"echo-1-responses","input":"hi"}',
+    "openai_embeddings": b'{"model":"echo-1-embeddings","input":["hi","you"]}',
     "anthropic": b'{"model":"echo-1-messages","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}',
 }
+
+
+def caller_of(catalog: SimpleNamespace) -> Caller:
+    """Who calls with the relay key of the catalog (tests/support/rows/catalog.py)."""
+    return Caller(
+        owner=catalog.relay_key.key_hash,
+        credential_kind="key",
+        credential_id=str(catalog.relay_key.id),
+        principal_kind="serviceaccount",
+        principal_id=str(catalog.service_account.id),
+        policy_id=catalog.policy.id,
+        project_id=catalog.project.id,
+        team_id=catalog.team.id,
+    )
 
 
 def call_of(
@@ -29,18 +44,8 @@ def call_of(
     seconds: float = 20.0,
     headers: Mapping[str, str] | None = None,
 ) -> Call:
-    caller = Caller(
-        owner=catalog.relay_key.key_hash,
-        credential_kind="key",
-        credential_id=str(catalog.relay_key.id),
-        principal_kind="serviceaccount",
-        principal_id=str(catalog.service_account.id),
-        policy_id=catalog.policy.id,
-        project_id=catalog.project.id,
-        team_id=catalog.team.id,
-    )
     return Call(
-        caller=caller,
+        caller=caller_of(catalog),
         adapter=adapter,
         body=BODIES[adapter] if body is None else body,
         idempotency_key=str(uuid.uuid4()),

@@ -185,7 +185,7 @@ def result_rows() -> list[Row]:
 
 def rendered(response: bytes) -> str:
     """Render a stored response as a line of the results."""
-    row = ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None)
+    row = ResultRow(uuid.uuid4(), 0, "a", "completed", 1, len(response), "", "", None, None, "")
     parts = coalesce_chunks(render_result_line(Result(row, response, None), nested=False))
     breaks = sum(part.count(b"\n") + part.count(b"\r") for part in parts if part.isascii())
     return "one line" if breaks == 1 else f"{breaks} breaks"

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.test import Client
 from django.utils import timezone
 
-from batches.models import BatchItem, Worker
+from batches.models import BatchItem, File, Worker
 from batches.viewer_group import GROUP_NAME
 from routing.models import Alias, RateLimit, RateLimitRule, User
 from tests.support.rows.catalog import make_catalog
@@ -27,7 +27,7 @@ UPSTREAM_ERROR = "planted-upstream-error"
 
 
 def make_admin_rows() -> SimpleNamespace:
-    """The catalog's rows, `open_batch` (waiting), `ended_batch` (one item completed, one failed) and `worker`."""
+    """The catalog's rows, `open_batch` (waiting), `ended_batch` (one completed, one failed), `file`, `worker`."""
     world = make_catalog("http://127.0.0.1:9", host_key_values=(HOST_KEY_SECRET,), grants=())
     Alias.objects.create(model=world.models["openai"], pattern="gpt-", wildcard=True)
     world.rate_limit = RateLimit.objects.create(name="standard")
@@ -47,6 +47,9 @@ def make_admin_rows() -> SimpleNamespace:
     world.items = list(BatchItem.objects.of(world.ended_batch))
     _record_events(world)
     now = timezone.now()
+    world.file = File.objects.create(
+        owner=world.ended_batch.owner, purpose="batch", filename="in.jsonl", size_bytes=20, created_at=now
+    )
     world.worker = Worker.objects.create(host="here", pid=4711, slots=8, started_at=now, seen_at=now)
     return world
 

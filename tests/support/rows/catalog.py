@@ -24,7 +24,12 @@ from routing.models import (
 )
 from routing.secrets.encryption import encrypt
 
-MODELS = {"openai": "echo-1", "openai_responses": "echo-1-responses", "anthropic": "echo-1-messages"}
+MODELS = {
+    "openai": "echo-1",
+    "openai_responses": "echo-1-responses",
+    "openai_embeddings": "echo-1-embeddings",
+    "anthropic": "echo-1-messages",
+}
 RATES = {
     "input": 2_000_000_000,
     "cache_read": 500_000_000,

@@ -59,7 +59,18 @@ MESSAGE = {
     "stop_sequence": None,
     "usage": {"input_tokens": 60, "cache_read_input_tokens": 40, "output_tokens": 50},
 }
-BY_PATH = {"/chat/completions": CHAT, "/responses": RESPONSE, "/messages": MESSAGE}
+EMBEDDINGS = {
+    "object": "list",
+    "data": [{"object": "embedding", "index": 0, "embedding": [0.6, -0.8]}],
+    "model": "m",
+    "usage": {"prompt_tokens": 100, "total_tokens": 100},
+}
+BY_PATH = {
+    "/chat/completions": CHAT,
+    "/responses": RESPONSE,
+    "/embeddings": EMBEDDINGS,
+    "/messages": MESSAGE,
+}
 
 
 def usable() -> Answer:

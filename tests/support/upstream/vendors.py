@@ -33,6 +33,14 @@ CALLS = (
     ExpectedRequest("OpenAI", "gpt-4.1-mini", "openai", "/v1/chat/completions", "gpt-4.1-mini", BEARER),
     ExpectedRequest("OpenAI", "gpt-5-mini", "openai_responses", "/v1/responses", "gpt-5-mini", BEARER),
     ExpectedRequest(
+        "OpenAI",
+        "text-embedding-3-small",
+        "openai_embeddings",
+        "/v1/embeddings",
+        "text-embedding-3-small",
+        BEARER,
+    ),
+    ExpectedRequest(
         "Anthropic", "claude-haiku-4-5", "anthropic", "/v1/messages", "claude-haiku-4-5", X_API_KEY, VERSION
     ),
     ExpectedRequest(
@@ -45,6 +53,22 @@ CALLS = (
     ),
     ExpectedRequest(
         "Azure OpenAI", "gpt-4.1-on-azure", "openai", "/openai/v1/chat/completions", "our-gpt-4.1", API_KEY
+    ),
+    ExpectedRequest(
+        "Azure OpenAI",
+        "embedding-on-azure",
+        "openai_embeddings",
+        "/openai/deployments/our-embedding/embeddings?api-version=2024-10-21",
+        "our-embedding",
+        API_KEY,
+    ),
+    ExpectedRequest(
+        "Azure OpenAI",
+        "embedding-on-azure-v1",
+        "openai_embeddings",
+        "/openai/v1/embeddings",
+        "our-embedding",
+        API_KEY,
     ),
     ExpectedRequest(
         "Gemini", "gemini-2.5-flash", "openai", "/v1beta/openai/chat/completions", "gemini-2.5-flash", BEARER
@@ -79,8 +103,20 @@ CALLS = (
         "Mistral", "mistral-small-latest", "openai", "/v1/chat/completions", "mistral-small-latest", BEARER
     ),
     ExpectedRequest(
+        "Mistral", "mistral-embed", "openai_embeddings", "/v1/embeddings", "mistral-embed", BEARER
+    ),
+    ExpectedRequest(
         "Together", "gpt-oss-20b", "openai", "/v1/chat/completions", "openai/gpt-oss-20b", BEARER
     ),
+    ExpectedRequest(
+        "Together",
+        "e5-large-by-together",
+        "openai_embeddings",
+        "/v1/embeddings",
+        "intfloat/multilingual-e5-large-instruct",
+        BEARER,
+    ),
+    ExpectedRequest("Voyage", "voyage-3.5", "openai_embeddings", "/v1/embeddings", "voyage-3.5", BEARER),
     ExpectedRequest(
         "vLLM",
         "llama-3-8b",
@@ -89,7 +125,16 @@ CALLS = (
         "NousResearch/Meta-Llama-3-8B-Instruct",
         {},
     ),
+    ExpectedRequest(
+        "vLLM",
+        "e5-mistral-7b",
+        "openai_embeddings",
+        "/v1/embeddings",
+        "intfloat/e5-mistral-7b-instruct",
+        {},
+    ),
     ExpectedRequest("Ollama", "gpt-oss-20b-here", "openai", "/v1/chat/completions", "gpt-oss:20b", {}),
+    ExpectedRequest("Ollama", "all-minilm-here", "openai_embeddings", "/v1/embeddings", "all-minilm", {}),
 )
 
 

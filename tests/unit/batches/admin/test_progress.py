@@ -33,7 +33,7 @@ def test_the_bar_has_a_segment_for_each_state_that_occurs() -> None:
         ({"running": 5}, 5, 0),
         ({"completed": 999, "available": 1}, 1000, 99),
         ({"cancelled": 2, "expired": 3}, 5, 100),
-        ({}, 0, 100),
+        ({}, 0, 0),
     ],
 )
 def test_only_final_items_count_as_progress(counts: dict[str, int], total: int, percent: int) -> None:

@@ -54,6 +54,13 @@ HOSTILE = [None, "", "12", -1, 1.0, 1.5, True, 2**63, 2**70, [], {}, [1], {"a": 
             Tokens(input=10, cache_read=20, cache_write=30, cache_write_5m=10, cache_write_1h=20, output=40),
         ),
         ("anthropic", {"input_tokens": 10, "output_tokens": 40}, Tokens(input=10, output=40)),
+        ("openai_embeddings", {"prompt_tokens": 8, "total_tokens": 8}, Tokens(input=8, output=0)),
+        ("openai_embeddings", {"prompt_tokens": 0}, Tokens(input=0, output=0)),
+        (
+            "openai_embeddings",
+            {"prompt_tokens": 8, "completion_tokens": 0, "prompt_tokens_details": {"cached_tokens": 3}},
+            Tokens(input=8, output=0),
+        ),
     ],
 )
 def test_meters_never_overlap(adapter: str, usage: dict[str, Any], tokens: Tokens) -> None:
@@ -77,6 +84,17 @@ def test_an_odd_count_makes_the_tokens_unknown(adapter: str, names: tuple[str, s
     assert usage({one: 1, other: odd}) is None
     assert usage({one: 1}) is None
     assert usage(odd) is None
+
+
+@pytest.mark.parametrize("odd", HOSTILE, ids=repr)
+def test_an_odd_count_of_an_embedding_makes_its_tokens_unknown(odd: Any) -> None:
+    usage = ADAPTERS["openai_embeddings"].usage
+    assert usage({"prompt_tokens": odd, "total_tokens": 8}) is None
+    assert usage(odd) is None
+
+
+def test_a_total_alone_is_no_count_of_an_embeddings_prompt() -> None:
+    assert ADAPTERS["openai_embeddings"].usage({"total_tokens": 8}) is None
 
 
 @pytest.mark.parametrize("odd", HOSTILE, ids=repr)

@@ -27,6 +27,7 @@ BILLS: dict[str, tuple[str, Tokens, int, int | None]] = {
         None,
     ),
     "OpenAI Responses": ("openai_responses", Tokens(input=36, output=87), 768_000, None),
+    "OpenAI embeddings": ("openai_embeddings", Tokens(input=8, output=0), 16_000, None),
     "Azure": (
         "openai",
         Tokens(input=158, cache_read=1_408, output=1_518, reasoning=576),
@@ -45,9 +46,11 @@ BILLS: dict[str, tuple[str, Tokens, int, int | None]] = {
     "DeepSeek": ("openai", Tokens(input=20, cache_read=80, output=50), 480_000, None),
     "Groq": ("openai", Tokens(input=33, cache_read=4_608, output=1_817), 16_906_000, None),
     "Mistral": ("openai", Tokens(input=360, cache_read=640, output=200), 2_640_000, None),
+    "Mistral embeddings": ("openai_embeddings", Tokens(input=65, output=0), 130_000, None),
     "Together": ("openai", Tokens(input=60, cache_read=40, output=50), 540_000, None),
     "Moonshot": ("openai", Tokens(input=9, cache_read=10, output=21), 191_000, None),
     "vLLM": ("openai", Tokens(input=11, output=100), 822_000, None),
+    "vLLM embeddings": ("openai_embeddings", Tokens(input=6, output=0), 12_000, None),
     "Ollama": ("openai", Tokens(input=26, output=298), 2_436_000, None),
     "xAI": ("openai", Tokens(input=20, output=70, reasoning=60), 600_000, 600_000),
     "Anthropic": (

@@ -36,6 +36,7 @@ def test_a_base_url_with_a_path_is_given_only_what_follows_v1(base_url: str, url
         ("openai", "https://api.perplexity.ai/chat/completions"),
         ("openai", "http://h/v1/chat/completions"),
         ("openai_responses", "http://h/v1/responses"),
+        ("openai_embeddings", "http://h/v1/embeddings"),
         ("anthropic", "http://h/v1/messages"),
     ],
 )
@@ -66,6 +67,7 @@ def test_the_name_of_a_host_and_half_a_segment_are_no_end_of_a_path(
     [
         ("openai", "http://h/v1/chat/completions", "http://h/a/chat/completions"),
         ("openai_responses", "http://h/v1/responses", "http://h/a/responses"),
+        ("openai_embeddings", "http://h/v1/embeddings", "http://h/a/embeddings"),
         ("anthropic", "http://h/v1/messages", "http://h/a/v1/messages"),
     ],
 )

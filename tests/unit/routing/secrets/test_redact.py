@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from routing.secrets.redact import redact_secret, redact_secrets
+from routing.secrets.redact import redact_secret, redact_secrets, redact_short_text
 
 SECRET = "sk-ab12cdefghijklmnopqrstuvwxyz"
 
@@ -96,3 +96,25 @@ def test_no_text_takes_long(text: bytes) -> None:
 )
 def test_each_part_of_a_header_that_could_be_a_secret_is_masked(value: str, said: str, kept: str) -> None:
     assert redact_secrets(said.encode(), ["", value]).decode() == kept
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("req_0123456789abcdef", "req_0123456789abcdef"),
+        ("", ""),
+        ("0198cca5-bcf4-7e45-ab3c-a0b8888ca69b", "0198cca5-bcf4-7e45-ab3c-a0b8888ca69b"),
+        (f"req_{SECRET}", "req_***"),
+        ("sk-ab12", "***"),
+        ("sk-ab12********wxyz", "***"),
+        ("%73k%2Dab12cdef", "%73k%2Dab12cdef"),
+        ("sk%2Dab12cdef", "***"),
+        ("for:dXNlcjpwYXNzd29yZA==", "for:***=="),
+        ("theme=dXNlcj", "theme=***"),
+        ("Basic", "Basic"),
+    ],
+)
+def test_a_short_text_is_masked_as_an_error_body_is(said: str, kept: str) -> None:
+    values = (SECRET, "Basic dXNlcjpwYXNzd29yZA==")
+    assert redact_short_text(said, values) == kept
+    assert redact_secrets(said.encode(), values).decode() == kept

@@ -28,6 +28,7 @@ def result(state: str = "discarded", response: bytes | None = None, **fields: An
         "error": "",
         "upstream_status": None,
         "upstream_error": None,
+        "upstream_request_id": "",
     }
     return Result(ResultRow(**known | fields), response, None)
 
