@@ -154,6 +154,7 @@ UPSTREAM_CERTIFICATES = (
 env.folders("SSL_CERT_DIR")  # checked only: OpenSSL reads it itself, and would ignore an error
 RELAY_BATCH_PAYLOAD_DIR = env.text("RELAY_BATCH_PAYLOAD_DIR", "relay-batch-payloads")
 RELAY_BATCH_PAYLOAD_URL = url_settings.payload_url("RELAY_BATCH_PAYLOAD_URL")
+RELAY_BATCH_PAYLOAD_FALLBACK_URL = url_settings.payload_url("RELAY_BATCH_PAYLOAD_FALLBACK_URL")
 RELAY_BATCH_INLINE_RESPONSE_BYTES = env.integer(
     "RELAY_BATCH_INLINE_RESPONSE_BYTES", 16_384, minimum=0, maximum=1_048_576
 )

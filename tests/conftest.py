@@ -11,9 +11,10 @@ import django
 import pytest
 
 from tests.support.run.run_environment import RunEnvironment
+from tests.support.servers.object_server import _object_server_of_the_run, object_server
 from tests.support.upstream.upstream import upstream
 
-__all__ = ["upstream"]  # fixtures that any test may ask for
+__all__ = ["_object_server_of_the_run", "object_server", "upstream"]  # fixtures that any test may ask for
 
 # In the background of a script, a run inherits an ignored SIGINT, and so would the processes that tests interrupt:
 # `make` leaves it ignored. A handler is reset to the default in what is started.

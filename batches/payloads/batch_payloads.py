@@ -1,22 +1,14 @@
-"""A batch's payloads by name, in the store that the settings choose."""
+"""Payloads of batches and files by name, in one store or in two."""
 
 from __future__ import annotations
 
-import functools
-import secrets
-from pathlib import Path
 from typing import TYPE_CHECKING
-
-from django.conf import settings
-from django.db import transaction
 
 from batches.models import PayloadStoreMark
 from batches.models.file import file_public_id
-from batches.payloads.database import DatabasePayloads
-from batches.payloads.directory import DirectoryPayloads
-from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
-from batches.payloads.object_store import ObjectPayloads
-from relaybatch.conf.url_settings import folder_from_url
+from batches.payloads.errors import PayloadReadError
+from batches.payloads.fallback import FallbackPayloads
+from batches.payloads.marker import agreed_marker, check_fallback_marker, check_marker
 
 if TYPE_CHECKING:
     import uuid
@@ -28,37 +20,20 @@ if TYPE_CHECKING:
 RESPONSES_PER_FOLDER = 1000
 
 
-def open_store() -> BatchPayloads:
-    """Open the deployment's store. Cheap to call; a missing directory is created. Raises PayloadStoreUnavailable."""
-    return _open(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
-
-
-def payload_directory() -> Path | None:
-    """Return the directory of the payloads, set as a path or a `file:` URL; None where they are stored elsewhere."""
-    return _directory(settings.RELAY_BATCH_PAYLOAD_URL, settings.RELAY_BATCH_PAYLOAD_DIR)
-
-
-@functools.lru_cache(maxsize=4)
-def _open(url: str, path: str) -> BatchPayloads:
-    if url == "postgres:":
-        return BatchPayloads(DatabasePayloads())
-    directory = _directory(url, path)
-    return BatchPayloads(DirectoryPayloads(directory) if directory else ObjectPayloads.from_url(url))
-
-
-def _directory(url: str, path: str) -> Path | None:
-    return folder_from_url(url) if url else Path(path).absolute()
-
-
 class BatchPayloads:
-    def __init__(self, store: PayloadStore) -> None:
-        self._store = store
+    def __init__(self, main: PayloadStore, *, fallback: PayloadStore | None = None) -> None:
+        self._store = FallbackPayloads(main, fallback) if fallback else main
+        self._fallback = fallback
 
     def put_requests(self, batch_id: uuid.UUID, requests: Sequence[bytes | memoryview]) -> None:
         self._store.put(f"{batch_id.hex}/requests", requests)
 
     def open_requests_writer(self, batch_id: uuid.UUID) -> PayloadWriter:
         return self._store.open_writer(f"{batch_id.hex}/requests")
+
+    def remove_unfinished_requests(self, batch_id: uuid.UUID) -> None:
+        """Remove what killed writers left. One that still writes gets a PayloadWriteError when it commits."""
+        self._store.remove_unfinished(f"{batch_id.hex}/requests")
 
     def read_request(self, batch_id: uuid.UUID, *, offset: int, length: int) -> bytes:
         return self._store.read_range(f"{batch_id.hex}/requests", offset=offset, length=length)
@@ -99,17 +74,14 @@ class BatchPayloads:
     def check(self, expected: str | None = None) -> None:
         """Raise PayloadStoreUnavailable unless this is the store that the deployment's other processes use.
 
+        The fallback is a part of it: removed is only what is gone from both.
         The first process to check writes the marker; a store that already has one is adopted by an empty database.
         `expected`: the marker's value, if the caller has just read it from the database.
         """
-        if not expected:
-            marks = PayloadStoreMark.objects.values_list("value", flat=True)
-            expected = marks.first() or self._agree_on_marker()
-        found = self._store.read_marker()
-        if found is None:
-            raise PayloadStoreUnavailable("the payload store has lost its marker: is the volume mounted?")
-        if found != expected:
-            raise PayloadStoreUnavailable("the payload store is not the one that the database knows")
+        expected = expected or agreed_marker(self._store)
+        check_marker(self._store, expected)
+        if self._fallback:
+            check_fallback_marker(self._fallback, expected)
 
     def owned_since(self) -> datetime | None:
         """Check the store, and return since when this database owns it; None where another database may use it too."""
@@ -121,24 +93,6 @@ class BatchPayloads:
         """Check the store, and that nothing is known which would keep payloads from being stored."""
         self.check()
         self._store.check_free_space()
-
-    def _agree_on_marker(self) -> str:
-        with transaction.atomic():
-            found = self._store.read_marker()
-            value = found or secrets.token_hex(16)
-            # A second process waits here for the first one's commit, and then finds its row and its marker.
-            mark, created = PayloadStoreMark.objects.get_or_create(
-                id=1, defaults={"value": value, "adopted": found is not None}
-            )
-            if created and self._store.read_marker() is None:
-                self._write_marker(value)
-        return mark.value
-
-    def _write_marker(self, value: str) -> None:
-        try:
-            self._store.write_marker(value)
-        except PayloadWriteError as error:
-            raise PayloadStoreUnavailable("the payload store cannot be written") from error
 
     def _response_or_none(self, batch_id: uuid.UUID, idx: int, claim_no: int) -> bytes | None:
         try:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from django.db import DatabaseError, transaction
-from django.db.models import CharField, Func, Value
+from django.db.models import CharField, Func, IntegerField, Sum, Value
 from django.db.models.functions import Substr
 
 from batches.models import PayloadChunk
 from batches.payloads.database_writer import CHUNK_BYTES, DatabaseWriter, put_chunk
 from batches.payloads.errors import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError
+from batches.payloads.store import MARKER_NAME, UNFINISHED_MARK, StoredObject
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-MARKER_NAME = ".relaybatch-store"
+    from django.db.models import QuerySet
+
+# Known without reading the bytes.
+_BYTES = Func("data", function="octet_length", output_field=IntegerField())
 _FOLDER = Func("name", Value("/"), Value(1), function="split_part", output_field=CharField())
 
 
@@ -29,6 +33,7 @@ class DatabasePayloads:
             with transaction.atomic():
                 for number, chunk in enumerate(_chunks(parts)):
                     put_chunk(name, number, chunk)
+                PayloadChunk.objects.filter(name=name, part__gt=number).delete()
         except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
@@ -65,17 +70,32 @@ class DatabasePayloads:
             raise
         except DatabaseError as error:
             raise PayloadReadError(f"cannot read {name}") from error
-        if len(data) != length:
-            raise PayloadReadError(f"{name} is too short")
+        if len(data) != length or (not length and not self._exists(name)):
+            raise PayloadReadError(f"{name} is missing or too short")
         return data
 
-    def remove_folder(self, folder: str) -> None:
+    def objects(self, folder: str) -> Iterator[StoredObject]:
+        rows = PayloadChunk.objects.filter(name__startswith=f"{folder}/").exclude(
+            name__contains=UNFINISHED_MARK
+        )
         try:
-            PayloadChunk.objects.filter(name__startswith=f"{folder}/").delete()
+            for name, size in (
+                rows.values_list("name").annotate(bytes=Sum(_BYTES)).order_by("name").iterator()
+            ):
+                yield StoredObject(name, size)
         except DATABASE_UNAVAILABLE:
             raise
         except DatabaseError as error:
-            raise PayloadWriteError(f"cannot remove {folder}") from error
+            raise PayloadStoreUnavailable("the payload store cannot be listed") from error
+
+    def remove_objects(self, names: Sequence[str]) -> None:
+        _remove(PayloadChunk.objects.filter(name__in=names), "objects")
+
+    def remove_unfinished(self, name: str) -> None:
+        _remove(PayloadChunk.objects.filter(name__startswith=f"{name}{UNFINISHED_MARK}"), name)
+
+    def remove_folder(self, folder: str) -> None:
+        _remove(PayloadChunk.objects.filter(name__startswith=f"{folder}/"), folder)
 
     def folders(self) -> Iterator[str]:
         """Including folders without requests: a response may come after its batch was removed."""
@@ -96,6 +116,18 @@ class DatabasePayloads:
 
     def check_free_space(self) -> None:
         """Nothing to check: a full database rejects every write itself."""
+
+    def _exists(self, name: str) -> bool:
+        return PayloadChunk.objects.filter(name=name, part=0).exists()
+
+
+def _remove(chunks: QuerySet[PayloadChunk], what: str) -> None:
+    try:
+        chunks.delete()
+    except DATABASE_UNAVAILABLE:
+        raise
+    except DatabaseError as error:
+        raise PayloadWriteError(f"cannot remove {what}") from error
 
 
 def _chunks(parts: Sequence[bytes | memoryview]) -> Iterator[bytes]:

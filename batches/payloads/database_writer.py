@@ -6,10 +6,11 @@ import contextlib
 import uuid
 from typing import TYPE_CHECKING, LiteralString, Self
 
-from django.db import DatabaseError, transaction
+from django.db import DatabaseError, connection, transaction
 
 from batches.models import PayloadChunk
 from batches.payloads.errors import PayloadWriteError
+from batches.payloads.store import UNFINISHED_MARK
 from relaybatch.db.connection import release_connection
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
 from relaybatch.db.pipeline import execute_prepared
@@ -34,6 +35,12 @@ def put_chunk(name: str, part: int, data: bytes) -> None:
     execute_prepared(_PUT_CHUNK, [name, part, data])
 
 
+def _lock_name(name: str) -> None:
+    """Until the transaction's end. Without it, the later of two writers would not see the rows to replace."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", [f"payload {name}"])
+
+
 class DatabaseWriter:
     """A PayloadWriter. No transaction is open between two pieces, however slowly they come.
 
@@ -42,7 +49,7 @@ class DatabaseWriter:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._unfinished = f"{name}~{uuid.uuid4().hex}"
+        self._unfinished = f"{name}{UNFINISHED_MARK}{uuid.uuid4().hex}"
         self._buffer = bytearray()
         self._parts = 0
         self._is_committed = False
@@ -67,8 +74,11 @@ class DatabaseWriter:
         if self._buffer or not self._parts:
             self._store(bytes(self._buffer))
         with self._write_errors(), transaction.atomic():
+            _lock_name(self._name)
             PayloadChunk.objects.filter(name=self._name).delete()
-            PayloadChunk.objects.filter(name=self._unfinished).update(name=self._name)
+            renamed = PayloadChunk.objects.filter(name=self._unfinished).update(name=self._name)
+            if renamed != self._parts:
+                raise PayloadWriteError(f"{self._name} was removed while it was written")
         self._is_committed = True
 
     def _store(self, piece: bytes) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import threading
+import uuid
 from typing import TYPE_CHECKING, Self
 
 from batches.payloads.errors import PayloadWriteError
+from batches.payloads.store import UNFINISHED_MARK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 BUFFER_BYTES = 1 << 16
-# Between an object's name and what makes the temporary name unique.
-UNFINISHED_MARK = "~"
 
 
 class DirectoryWriter:
@@ -26,9 +25,8 @@ class DirectoryWriter:
         self._root = root
         self._name = name
         self._path = root / name
-        self._unfinished = self._path.with_name(
-            f"{self._path.name}{UNFINISHED_MARK}{os.getpid()}-{threading.get_ident()}"
-        )
+        # Processes of several machines, or containers, share a volume: their ids are no names.
+        self._unfinished = self._path.with_name(f"{self._path.name}{UNFINISHED_MARK}{uuid.uuid4().hex}")
         self._root_before = device_and_inode(root)
         self._file = open(self._unfinished, "wb", buffering=BUFFER_BYTES, opener=_open_private)  # noqa: SIM115 -- closed by __exit__
         self._is_committed = False

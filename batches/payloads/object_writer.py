@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Self
 
 import obstore
-from obstore.exceptions import BaseError
 
 from batches.payloads.errors import PayloadWriteError
+from batches.payloads.object_client import raised_as
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from types import TracebackType
 
     from obstore.store import ObjectStore
 
-# What obstore raises; its FileNotFoundError and the like are OSErrors.
-STORE_ERRORS = (BaseError, OSError)
 # The smallest part that S3 takes is 5 MiB.
 PART_BYTES = 8 << 20
 MAX_PARTS_IN_MEMORY = 2
@@ -30,7 +26,7 @@ class ObjectWriter:
 
     def __init__(self, store: ObjectStore, name: str) -> None:
         self._name = name
-        with self._write_errors():
+        with raised_as(PayloadWriteError, f"cannot write {self._name}"):
             self._object = obstore.open_writer(
                 store, name, buffer_size=PART_BYTES, max_concurrency=MAX_PARTS_IN_MEMORY
             )
@@ -44,16 +40,9 @@ class ObjectWriter:
         """Without a commit, the upload is left alone: closing it would complete it."""
 
     def write(self, data: bytes | memoryview) -> None:
-        with self._write_errors():
+        with raised_as(PayloadWriteError, f"cannot write {self._name}"):
             self._object.write(data)
 
     def commit(self) -> None:
-        with self._write_errors():
+        with raised_as(PayloadWriteError, f"cannot write {self._name}"):
             self._object.close()
-
-    @contextlib.contextmanager
-    def _write_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except STORE_ERRORS as error:
-            raise PayloadWriteError(f"cannot write {self._name}") from error

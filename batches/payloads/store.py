@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import TracebackType
+
+MARKER_NAME = ".relaybatch-store"
+# In the temporary name of an object that is being written, between its name and what makes it unique.
+UNFINISHED_MARK = "~"
+
+
+class StoredObject(NamedTuple):
+    name: str
+    size_bytes: int
 
 
 class PayloadWriter(Protocol):
@@ -42,7 +51,16 @@ class PayloadStore(Protocol):
     def read(self, name: str) -> bytes: ...
 
     def read_range(self, name: str, *, offset: int, length: int) -> bytes:
-        """Return exactly `length` bytes; raises PayloadReadError for fewer."""
+        """Return exactly `length` bytes, perhaps none; raises PayloadReadError for fewer, or without the object."""
+
+    def objects(self, folder: str) -> Iterator[StoredObject]:
+        """Yield the folder's objects, without those that are being written. Raises PayloadStoreUnavailable."""
+
+    def remove_objects(self, names: Sequence[str]) -> None:
+        """Remove the objects, and the folders that are empty then. Raises PayloadWriteError: some may be gone."""
+
+    def remove_unfinished(self, name: str) -> None:
+        """Remove what killed writers of this object left. One that still writes it gets a PayloadWriteError."""
 
     def remove_folder(self, folder: str) -> None:
         """Remove the folder. Safe to repeat, and for one that never existed. PayloadWriteError: a part may be gone."""

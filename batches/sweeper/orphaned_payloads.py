@@ -1,27 +1,31 @@
-"""Removing the payloads of submissions that were never committed, and responses whose items are gone."""
+"""Removing the payloads of submissions and uploads that were never committed, and responses whose items are gone."""
 
 from __future__ import annotations
 
 import logging
-import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
 from django.db import connection
 
-from batches.models import Batch
 from batches.payloads import PayloadStoreUnavailable, open_store
+from batches.payloads.folders import (
+    MIN_ORPHANED_AGE_SECONDS,
+    database_milliseconds,
+    parse_folders,
+    without_rows,
+)
 from relaybatch.db.isolation import run_isolated
 
 if TYPE_CHECKING:
+    import uuid
     from datetime import datetime
 
     from batches.payloads import BatchPayloads
+    from batches.payloads.folders import PayloadFolder
 
 logger = logging.getLogger(__name__)
 
-# A submission stores its requests before its rows: a folder without a batch is an orphan only when it is old.
-MIN_ORPHANED_AGE_SECONDS = 3600
 RESPONSES_PER_STEP = 5000
 
 _DELETE_ORPHANED_RESPONSES = """
@@ -36,7 +40,7 @@ def remove_orphans() -> None:
 
 
 def remove_orphaned_payloads() -> None:
-    """Remove folders that have no batch, by the time in their names (UUIDv7).
+    """Remove folders that have no batch and are no file's, by the time in their names (UUIDv7).
 
     Only folders made after this database first opened the store: those that were there before, or come to a store
     that another database marked, may belong to somebody, and may be all that is left while a backup is restored.
@@ -49,8 +53,8 @@ def remove_orphaned_payloads() -> None:
         logger.warning("orphaned payloads not searched", extra={"reason": str(error)})
         return
     if since:
-        for batch_id in _orphans(folders, since=since):
-            run_isolated("discard_orphan", partial(_discard_orphan, store, batch_id), batch_id=batch_id)
+        for folder in _orphans(folders, since=since):
+            run_isolated("discard_orphan", partial(_discard_orphan, store, folder), **_log_fields(folder))
 
 
 def remove_orphaned_responses() -> None:
@@ -62,26 +66,18 @@ def remove_orphaned_responses() -> None:
         cursor.execute(_DELETE_ORPHANED_RESPONSES, [RESPONSES_PER_STEP])
 
 
-def _orphans(folders: list[str], *, since: datetime) -> set[uuid.UUID]:
+def _orphans(names: list[str], *, since: datetime) -> list[PayloadFolder]:
     oldest, youngest = since.timestamp() * 1000, database_milliseconds() - MIN_ORPHANED_AGE_SECONDS * 1000
-    ids = {id_ for id_ in map(_parse_folder_name, folders) if id_ and oldest < id_.int >> 80 < youngest}
-    return ids - set(Batch.objects.filter(id__in=ids).values_list("id", flat=True))
+    return without_rows(folder for folder in parse_folders(names) if oldest < folder.milliseconds < youngest)
 
 
-def _discard_orphan(store: BatchPayloads, batch_id: uuid.UUID) -> None:
-    store.discard(batch_id)
-    logger.info("orphaned payloads removed", extra={"batch_id": batch_id})
+def _discard_orphan(store: BatchPayloads, folder: PayloadFolder) -> None:
+    if folder.is_file:
+        store.discard_file(folder.id)
+    else:
+        store.discard(folder.id)
+    logger.info("orphaned payloads removed", extra=_log_fields(folder))
 
 
-def database_milliseconds() -> int:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint")
-        milliseconds: int = cursor.fetchone()[0]
-    return milliseconds
-
-
-def _parse_folder_name(folder: str) -> uuid.UUID | None:
-    try:
-        return uuid.UUID(hex=folder)
-    except ValueError:
-        return None
+def _log_fields(folder: PayloadFolder) -> dict[str, uuid.UUID]:
+    return {"file_id" if folder.is_file else "batch_id": folder.id}

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from django.conf import settings as django_settings
 from django.db.models import F
+from django.db.models.functions import Now
 
 from batches.completion.cancel import cancel_batch
 from batches.completion.delete import delete_batch
@@ -24,6 +25,7 @@ from batches.execution.in_flight import InFlightItems
 from batches.models import (
     Batch,
     BatchItem,
+    File,
     IdempotencyKey,
     ItemResponse,
     PayloadChunk,
@@ -171,9 +173,13 @@ def volume(settings: Settings, tmp_path: Path) -> Path:
     return tmp_path / "volume"
 
 
-def folder_aged(hours: float) -> str:
+def id_aged(hours: float) -> uuid.UUID:
     then = int((time.time() - hours * 3600) * 1000)
-    batch_id = uuid.UUID(int=then << 80 | 7 << 76 | 0b10 << 62 | int.from_bytes(os.urandom(7), "big"))
+    return uuid.UUID(int=then << 80 | 7 << 76 | 0b10 << 62 | int.from_bytes(os.urandom(7), "big"))
+
+
+def folder_aged(hours: float) -> str:
+    batch_id = id_aged(hours)
     open_store().put_requests(batch_id, [b"{}"])
     return batch_id.hex
 
@@ -199,6 +205,22 @@ def test_payloads_of_a_submission_that_was_never_stored_go_when_they_are_old(
     remove_orphaned_payloads()
     assert set(open_store().folders()) == {young, stored.id.hex}
     assert orphan not in open_store().folders()
+
+
+def test_files_that_were_never_stored_go_when_they_are_old_and_no_other(
+    catalog: SimpleNamespace, volume: Path
+) -> None:
+    stored, orphan, young = (id_aged(hours) for hours in (2, 2, 0.5))
+    for file_id in (stored, orphan, young):
+        with open_store().open_file_writer(file_id) as writer:
+            writer.write(b"{}")
+            writer.commit()
+    owner = submit(catalog).owner
+    File.objects.create(id=stored, owner=owner, purpose="batch", size_bytes=2, created_at=Now())
+    remove_orphaned_payloads()
+    kept = {f"file-{stored.hex}", f"file-{young.hex}"}
+    assert {folder for folder in open_store().folders() if folder.startswith("file-")} == kept
+    assert open_store().read_file(stored, offset=0, length=2) == b"{}"
 
 
 @pytest.fixture(params=["directory", "database", "objects"])
