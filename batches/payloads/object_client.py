@@ -21,15 +21,9 @@ if TYPE_CHECKING:
 # obstore's FileNotFoundError and the like are OSErrors; a ValueError is a range or an option that it does not take.
 STORE_ERRORS = (BaseError, OSError, ValueError)
 VARIABLES_OF = {
-    "s3": "AWS",
-    "s3a": "AWS",
+    **dict.fromkeys(("s3", "s3a"), "AWS"),
     "gs": "GOOGLE",
-    "az": "AZURE",
-    "adl": "AZURE",
-    "azure": "AZURE",
-} | {
-    "abfs": "AZURE",
-    "abfss": "AZURE",
+    **dict.fromkeys(("az", "adl", "azure", "abfs", "abfss"), "AZURE"),
 }
 # obstore's own would be 10 retries within 3 minutes: a request of a web process waits for as long.
 RETRIES: RetryConfig = {

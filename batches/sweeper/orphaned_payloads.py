@@ -18,7 +18,6 @@ from batches.payloads.folders import (
 from relaybatch.db.isolation import run_isolated
 
 if TYPE_CHECKING:
-    import uuid
     from datetime import datetime
 
     from batches.payloads import BatchPayloads
@@ -54,7 +53,7 @@ def remove_orphaned_payloads() -> None:
         return
     if since:
         for folder in _orphans(folders, since=since):
-            run_isolated("discard_orphan", partial(_discard_orphan, store, folder), **_log_fields(folder))
+            run_isolated("discard_orphan", partial(_discard_orphan, store, folder), reason=folder.name)
 
 
 def remove_orphaned_responses() -> None:
@@ -76,8 +75,11 @@ def _discard_orphan(store: BatchPayloads, folder: PayloadFolder) -> None:
         store.discard_file(folder.id)
     else:
         store.discard(folder.id)
-    logger.info("orphaned payloads removed", extra=_log_fields(folder))
+    logger.info(
+        "orphaned payloads removed",
+        extra={
+            "batch_id": None if folder.is_file else folder.id,
+            "file_id": folder.id if folder.is_file else None,
+        },
+    )
 
-
-def _log_fields(folder: PayloadFolder) -> dict[str, uuid.UUID]:
-    return {"file_id" if folder.is_file else "batch_id": folder.id}
