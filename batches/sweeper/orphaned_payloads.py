@@ -76,7 +76,11 @@ def _discard_orphan(store: BatchPayloads, folder: PayloadFolder) -> None:
         store.discard_file(folder.id)
     else:
         store.discard(folder.id)
-    logger.info("orphaned payloads removed", extra=_log_fields(folder))
+    ids = _log_fields(folder)
+    logger.info(
+        "orphaned payloads removed",
+        extra={"batch_id": ids.get("batch_id"), "file_id": ids.get("file_id")},
+    )
 
 
 def _log_fields(folder: PayloadFolder) -> dict[str, uuid.UUID]:
