@@ -157,7 +157,7 @@ class DirectoryPayloads:
 
     def _make_folder_on_volume(self, folder: Path) -> None:
         """The marker is read afterwards: the volume may have been unmounted just before the folder was made."""
-        if not folder.is_dir() and self.read_marker() is not None:
+        if not folder.is_dir():
             _make_durable_folder(folder)
             if self.read_marker() is None:
                 with contextlib.suppress(OSError):

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 # A submission stores its payloads before its rows: a folder without a row is an orphan only when it is old.
-MIN_ORPHANED_AGE_SECONDS = 3600
+MIN_ORPHANED_AGE_SECONDS = 3_600
+# A file's id is made when its upload begins, and clients may be slow.
+MIN_ORPHANED_FILE_AGE_SECONDS = 86_400
 
 
 class PayloadFolder(NamedTuple):
@@ -27,6 +29,11 @@ class PayloadFolder(NamedTuple):
     @property
     def milliseconds(self) -> int:
         return self.id.int >> 80
+
+    def is_beyond_commit(self, *, now_milliseconds: int) -> bool:
+        """Whether it is an orphan if it has no row."""
+        age = MIN_ORPHANED_FILE_AGE_SECONDS if self.is_file else MIN_ORPHANED_AGE_SECONDS
+        return self.milliseconds < now_milliseconds - age * 1000
 
 
 def parse_folders(names: Iterable[str]) -> list[PayloadFolder]:
@@ -57,7 +64,7 @@ def is_deleted(folder: PayloadFolder) -> bool:
 
 
 def is_old(folder: PayloadFolder) -> bool:
-    return folder.milliseconds < database_milliseconds() - MIN_ORPHANED_AGE_SECONDS * 1000
+    return folder.is_beyond_commit(now_milliseconds=database_milliseconds())
 
 
 def database_milliseconds() -> int:

@@ -10,7 +10,6 @@ from django.db import connection
 
 from batches.payloads import PayloadStoreUnavailable, open_store
 from batches.payloads.folders import (
-    MIN_ORPHANED_AGE_SECONDS,
     database_milliseconds,
     parse_folders,
     without_rows,
@@ -66,8 +65,9 @@ def remove_orphaned_responses() -> None:
 
 
 def _orphans(names: list[str], *, since: datetime) -> list[PayloadFolder]:
-    oldest, youngest = since.timestamp() * 1000, database_milliseconds() - MIN_ORPHANED_AGE_SECONDS * 1000
-    return without_rows(folder for folder in parse_folders(names) if oldest < folder.milliseconds < youngest)
+    oldest, now = since.timestamp() * 1000, database_milliseconds()
+    folders = [folder for folder in parse_folders(names) if folder.milliseconds > oldest]
+    return without_rows(folder for folder in folders if folder.is_beyond_commit(now_milliseconds=now))
 
 
 def _discard_orphan(store: BatchPayloads, folder: PayloadFolder) -> None:
@@ -82,4 +82,3 @@ def _discard_orphan(store: BatchPayloads, folder: PayloadFolder) -> None:
             "file_id": folder.id if folder.is_file else None,
         },
     )
-

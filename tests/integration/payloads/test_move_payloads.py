@@ -260,6 +260,24 @@ def test_what_the_new_store_does_not_give_back_stays_in_the_old_one(
     assert contents(stores.new) == filled
 
 
+def test_what_the_new_store_does_not_list_is_not_removed_from_the_old_one(
+    stores: Stores, rows: SimpleNamespace, object_server: ObjectServer
+) -> None:
+    batch = submit(rows)
+    filled = contents(stores.new)
+    stores.swap(object_server.new_bucket())
+
+    def empty_listing(request: StoreRequest) -> WrongAnswer | None:
+        """A page that is no listing: obstore reads it as an empty one."""
+        is_listing = "list-type" in request.query and batch.id.hex in request.query
+        return WrongAnswer("200 OK", b"<html>Please sign in</html>") if is_listing else None
+
+    with object_server.answering(empty_listing):
+        code, _, err = stores.shell.run("move_payloads", "--json")
+    assert (code, "is not in the new store as it was written" in err) == (1, True)
+    assert contents(stores.old) == filled
+
+
 def test_a_store_that_goes_away_ends_the_run(
     stores: Stores, rows: SimpleNamespace, object_server: ObjectServer
 ) -> None:

@@ -169,7 +169,7 @@ def volume(settings: Settings, tmp_path: Path) -> Path:
     """Of a deployment that met it, empty, three hours ago."""
     settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path / "volume")
     open_store().check()
-    PayloadStoreMark.objects.update(created_at=F("created_at") - timedelta(hours=3))
+    PayloadStoreMark.objects.update(created_at=F("created_at") - timedelta(hours=30))
     return tmp_path / "volume"
 
 
@@ -210,7 +210,7 @@ def test_payloads_of_a_submission_that_was_never_stored_go_when_they_are_old(
 def test_files_that_were_never_stored_go_when_they_are_old_and_no_other(
     catalog: SimpleNamespace, volume: Path
 ) -> None:
-    stored, orphan, young = (id_aged(hours) for hours in (2, 2, 0.5))
+    stored, orphan, young = (id_aged(hours) for hours in (25, 25, 23))
     for file_id in (stored, orphan, young):
         with open_store().open_file_writer(file_id) as writer:
             writer.write(b"{}")
