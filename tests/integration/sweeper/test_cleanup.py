@@ -251,7 +251,7 @@ def test_an_answer_that_came_after_its_batch_was_removed_goes_when_it_is_old(sto
 
 def test_what_was_in_the_store_before_this_database_met_it_is_left_alone(volume: Path) -> None:
     """Payloads are restored first, perhaps without their marker, and their rows later."""
-    restored = folder_aged(4)
+    restored = folder_aged(31)
     remove_orphaned_payloads()
     assert list(open_store().folders()) == [restored]
 
