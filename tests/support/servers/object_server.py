@@ -70,6 +70,12 @@ class ObjectServer:
         with urllib.request.urlopen(urllib.request.Request(address, method="PUT")):
             return f"s3://{name}/prefix"
 
+    def clear(self) -> None:
+        """Remove all buckets: moto keeps what is large in open files of this process."""
+        address = f"http://127.0.0.1:{self._server.port}/moto-api/reset"
+        with urllib.request.urlopen(urllib.request.Request(address, method="POST")):
+            pass
+
     @contextlib.contextmanager
     def answering(self, wrong: Callable[[StoreRequest], WrongAnswer | None]) -> Iterator[list[StoreRequest]]:
         """Yield the list of requests that come meanwhile."""
@@ -109,3 +115,4 @@ def object_server(
         monkeypatch.setenv(name, value)
     yield _object_server_of_the_run
     _object_server_of_the_run.wrong = None
+    _object_server_of_the_run.clear()
