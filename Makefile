@@ -36,11 +36,11 @@ run: install
 
 test: lint types
 	@echo "tests: on a private PostgreSQL and Redis"
-	@$(PYTEST) -n $(AT_ONCE) --ignore=tests/endurance
+	@$(PYTEST) -n $(AT_ONCE) -m "not endurance"
 
 test-endurance: install
 	@echo "tests: minutes of outages, hangs, crowds, limits and chaos"
-	@$(PYTEST) -n auto tests/endurance
+	@$(PYTEST) -n auto -m endurance
 
 test-sdks: install
 	@echo "clients: each in an environment of its own, kept in ~/.cache/relaybatch-sdks"

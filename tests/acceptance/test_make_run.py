@@ -227,6 +227,7 @@ def assert_the_printed_login_opens_the_admin(run: MakeRun) -> None:
         assert session.get(f"{run.url}/static/admin/css/base.css", timeout=10).ok
 
 
+@pytest.mark.endurance
 def test_two_live_side_by_side_and_a_second_start_finds_what_the_first_left(
     start: Callable[..., MakeRun], homes: tuple[Path, Path]
 ) -> None:

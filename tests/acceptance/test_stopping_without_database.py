@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.support.servers.deployment import Process
     from tests.support.upstream.upstream import Upstream
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 GRACE_SECONDS = 1
 # How much longer than the grace a process manager should wait (docs/operating/operations.md).

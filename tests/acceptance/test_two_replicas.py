@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ITEMS = 20
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 
 def machine(tmp_path: Path, name: str) -> dict[str, str]:

@@ -62,7 +62,13 @@ def test_a_batch_goes_through_a_worker_to_results_and_cost(
     assert UsageEvent.objects.filter(cost_nanos__gt=0).count() == 20
 
 
-@pytest.mark.parametrize("point", ITEM_POINTS)
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param(point, marks=() if point == "before_settle" else pytest.mark.endurance)
+        for point in ITEM_POINTS
+    ],
+)
 def test_a_worker_killed_at_any_point_loses_only_what_it_ran_and_sends_nothing_twice(
     deployment: Deployment, catalog: SimpleNamespace, upstream: Upstream, point: str
 ) -> None:

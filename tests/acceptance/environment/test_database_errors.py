@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.servers.deployment import Deployment
     from tests.support.upstream.upstream import Upstream
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 # As a failover leaves it, and as a server that is being restored or is out of connections. For new sessions only: this
 # test's own goes on.

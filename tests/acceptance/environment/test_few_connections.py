@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.support.servers.web import Web
     from tests.support.upstream.upstream import Upstream
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 # A web process of 8 threads wants 9, a worker of 8 slots 11, a sweeper 2.
 CONNECTIONS = 6

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tests.support.servers.deployment import Deployment
     from tests.support.upstream.upstream import Upstream
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 TRIES = 6
 

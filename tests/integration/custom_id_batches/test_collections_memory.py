@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.support.calls.collections import Collection
     from tests.support.servers.web import Web
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 ITEMS, ITEM_BYTES = 1000, 102_400
 
 

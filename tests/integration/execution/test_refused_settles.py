@@ -104,7 +104,11 @@ def lose_to_the_monitor(batch: Batch) -> None:
         monitor.deregister()
 
 
-EVERYWHERE = pytest.mark.parametrize("lose", [run_here, lose_to_the_sweeper, lose_to_the_monitor])
+# The worker monitor waits for seconds before it takes an item for orphaned.
+EVERYWHERE = pytest.mark.parametrize(
+    "lose",
+    [run_here, lose_to_the_sweeper, pytest.param(lose_to_the_monitor, marks=pytest.mark.endurance)],
+)
 
 
 @pytest.mark.parametrize("max_attempts", [1, 3])

@@ -207,6 +207,7 @@ def test_a_slow_download_holds_no_connection_to_the_database(store: Web, rows: S
     assert read == 40 * MIB
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_200_mib_go_up_and_down_with_flat_memory(store: Web, rows: SimpleNamespace, direction: str) -> None:
     piece = bytes(range(256)) * 4096

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from tests.support.servers.web import Web
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.endurance]
 
 FLOOR_BYTES = 8 << 20
 FORM = "application/x-www-form-urlencoded"
