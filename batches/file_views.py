@@ -39,6 +39,15 @@ if TYPE_CHECKING:
 CONTENT_TYPE = "application/octet-stream"
 
 
+class FileTooLarge(TooLarge):
+    """The whole body is too large, and so is the file in it: that limit is the one to know."""
+
+    def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:  # noqa: ARG002
+        super().__init__(
+            f"The file is larger than {settings.RELAY_MAX_FILE_BYTES} bytes.", code=code, param="file"
+        )
+
+
 class FileViewSet(CreatingView, GenericViewSet[File]):
     """`/v1/files`. Other people's files, unknown, deleted and expired ones and malformed ids are all the same 404."""
 
@@ -46,7 +55,7 @@ class FileViewSet(CreatingView, GenericViewSet[File]):
         create = CreateRequest.of(request)
         check_before_body(create, self.credential)
         max_bytes = settings.RELAY_MAX_FILE_BYTES
-        chunks = decoded_chunks(request, limit_bytes=max_bytes + MAX_FORM_PARTS_BYTES, too_large=TooLarge)
+        chunks = decoded_chunks(request, limit_bytes=max_bytes + MAX_FORM_PARTS_BYTES, too_large=FileTooLarge)
         events = parse_form(chunks, content_type=request.META.get("CONTENT_TYPE", ""))
         stored = upload_file(events, create=create, credential=self.credential, max_bytes=max_bytes)
         return HttpResponse(stored.body, status=stored.status, content_type=JSON_CONTENT_TYPE)

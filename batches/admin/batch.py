@@ -14,10 +14,12 @@ from django.utils import timezone
 from django.utils.timesince import timesince
 
 from batches.admin.batch_actions import CANCEL, RETRY, BatchAction
+from batches.admin.batch_files import FILE_FIELDS, FILE_FIELDSET, BatchFilesMixin
 from batches.admin.display_names import DisplayNames, find_owner_ids, load_display_names
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_page import item_page
 from batches.admin.progress import format_counts, render_progress, render_state_badge
+from batches.dialects.openai.batch import batch_status
 from batches.models import Batch
 from batches.models.public_ids import parse_batch_id, public_id
 from batches.results.status import BatchStatus, batch_statuses
@@ -55,7 +57,7 @@ class BatchChangeList(LargeChangeList):
 
 
 @admin.register(Batch)
-class BatchAdmin(LargeListAdmin):
+class BatchAdmin(BatchFilesMixin, LargeListAdmin):
     changelist = BatchChangeList
     change_form_template = "admin/batches/batch/change_form.html"
     list_display = (
@@ -82,8 +84,12 @@ class BatchAdmin(LargeListAdmin):
     )
     readonly_fields = (
         *("state", "progress", "cost", "tokens", "owner_name", "policy", "project"),
-        *("created_at", "ended_at", "expires_at", "cancel_initiated_at", *_MORE_FIELDS),
+        *("created_at", "ended_at", "expires_at", "cancel_initiated_at", *_MORE_FIELDS, *FILE_FIELDS),
     )
+
+    def get_fieldsets(self, request: HttpRequest, obj: Batch | None = None) -> Any:
+        first, *rest = super().get_fieldsets(request, obj)
+        return (first, *([FILE_FIELDSET] if obj and obj.input_file_id else []), *rest)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return super().get_queryset(request).filter(deleted_at=None)
@@ -215,7 +221,7 @@ class BatchAdmin(LargeListAdmin):
 
     @admin.display(description="state")
     def state(self, batch: Batch) -> SafeString:
-        return render_state_badge(batch.processing_status)
+        return render_state_badge(batch_status(batch) if batch.input_file_id else batch.processing_status)
 
     @admin.display(description="progress")
     def progress(self, batch: Batch) -> SafeString:

@@ -15,4 +15,4 @@ def delete_batch(batch: Batch) -> None:
     ended = Batch.objects.filter(id=batch.id, ended_at__isnull=False).exclude(FINALIZING)
     deleted = ended.update(deleted_at=Now())
     if not deleted:
-        raise not_ended("cancel it, or wait for its end, then delete it")
+        raise not_ended(batch, then="cancel it, or wait for its end, then delete it")

@@ -17,8 +17,10 @@ def require_ended(batch: Batch, *, then: str) -> None:
     `then`: what the caller can do about it.
     """
     if not batch.is_done:
-        raise not_ended(then)
+        raise not_ended(batch, then=then)
 
 
-def not_ended(then: str) -> Conflict:
+def not_ended(batch: Batch, *, then: str) -> Conflict:
+    if batch.ended_at:
+        return Conflict("The files with the results of this batch are being written; try again in a moment.")
     return Conflict(f"This batch has not ended yet; {then}.")

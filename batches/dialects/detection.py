@@ -29,6 +29,8 @@ def detect_dialect(body: SubmissionBody) -> Dialect:
     if body.has("input_file_id"):
         return OPENAI
     if not body.has("requests"):
+        if body.has("endpoint") or body.has("completion_window"):
+            raise InvalidRequest("`input_file_id` is missing.", code="missing_field", param="input_file_id")
         raise InvalidRequest(
             "`requests` is missing: `requests` of `custom_id` and `params`, `shape` with `requests` of bare bodies, or "
             "`input_file_id` with `endpoint` and `completion_window`.",

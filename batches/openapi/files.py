@@ -28,7 +28,11 @@ _UPLOAD: dict[str, Any] = {
     "title": "FileUpload",
     "type": "object",
     "properties": {
-        "file": {"type": "string", "format": "binary", "description": "Any name is accepted."},
+        "file": {
+            "type": "string",
+            "format": "binary",
+            "description": "JSON Lines, 200 MiB at most by default; any name is accepted.",
+        },
         "purpose": {"type": "string", "enum": [UPLOAD_PURPOSE]},
         ANCHOR_FIELD: {"type": "string", "enum": [ANCHOR], "description": "With the seconds only."},
         SECONDS_FIELD: {
@@ -50,7 +54,7 @@ _CREATE = Operation(
     summary="Upload the requests of a batch as a file",
     description="The parts come in any order; unknown ones are ignored.",
     parameters=(submissions.IDEMPOTENCY_KEY,),
-    body=Content(schema=_UPLOAD),
+    body=Content(schema=_UPLOAD, examples={"file": {"file": "requests.jsonl", "purpose": UPLOAD_PURPOSE}}),
     body_type="multipart/form-data",
     responses={200: _FILE},
     errors=(403, 409, 411, 413),

@@ -29,7 +29,7 @@ from relaybatch.http.openapi import header
 
 IDEMPOTENCY_KEY = header(
     "Idempotency-Key",
-    "The same key within 24 hours gives the stored answer and no second batch; with another body it is a 409.",
+    "The same key within 24 hours gives the stored answer and no second batch or file; with another body it is a 409.",
     type="string",
     minLength=1,
     maxLength=255,

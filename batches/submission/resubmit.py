@@ -43,9 +43,8 @@ def build_resubmission(batch: Batch, item_filter: FailedItemFilter) -> Submissio
     require_ended(batch, then="its failed items can be retried when it has")
     failed = _failed_items(batch, item_filter)
     if not failed:
-        raise InvalidRequest(
-            "No item of this batch failed in the way that was asked for.", code="nothing_failed"
-        )
+        asked = "" if item_filter == FailedItemFilter() else " in the way that was asked for"
+        raise InvalidRequest(f"No item of this batch failed{asked}.", code="nothing_failed")
     return Submission(
         dialect=batch.dialect,
         shape=batch.shape,

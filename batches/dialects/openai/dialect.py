@@ -48,9 +48,10 @@ class OpenAI:
         return DialectResponse(render_output_lines(batch), content_type=JSON_LINES_CONTENT_TYPE)
 
     def render_cancelled(self, batch: Batch, context: RequestContext, *, changed: bool) -> DialectResponse:
-        """As OpenAI does it, cancelling a finished batch is a conflict."""
-        if batch.ended_at and not changed:
-            raise Conflict("This batch has ended, so there is nothing to cancel.")
+        """As OpenAI does it, cancelling a finished batch is a conflict; again, while it is `cancelling`, it is none."""
+        is_cancelling = batch.cancel_initiated_at is not None and not batch.is_done
+        if batch.ended_at and not changed and not is_cancelling:
+            raise Conflict("Every request of this batch has ended, so there is nothing to cancel.")
         return self.render_status(batch, context)
 
     def render_deleted(self, batch: Batch) -> DialectResponse:
