@@ -24,20 +24,42 @@ def iter_lines(read: Callable[[int, int], bytes], *, size_bytes: int, max_line_b
 
     Lines end at `\\n` alone: U+2028 and the like are part of a JSON string. A byte order mark is skipped.
     """
-    number, rest, is_skipping = 0, b"", False
+    number, is_first = 0, True
+    unfinished = _UnfinishedLine(max_line_bytes)
     for piece in _pieces(read, size_bytes):
-        *lines, last = piece.split(b"\n")
-        for line in lines:
+        *ends, rest = piece.split(b"\n")
+        for end in ends:
             number += 1
-            text = None if is_skipping else (rest + line).strip(_BLANK)
-            if number == 1 and text:
+            text = unfinished.finish(end)
+            if is_first and text:
                 text = text.removeprefix(codecs.BOM_UTF8).strip(_BLANK)
-            rest, is_skipping = b"", False
+            is_first = False
             if text is None or text:
-                yield Line(number, text if text is None or len(text) <= max_line_bytes else None)
-        rest = b"" if is_skipping else rest + last
-        if len(rest) > max_line_bytes + PIECE_BYTES:
-            rest, is_skipping = b"", True
+                yield Line(number, text)
+        unfinished.add(rest)
+
+
+class _UnfinishedLine:
+    """The pieces of a line so far, joined once; none of a line that is longer than the limit."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self._parts: list[bytes] = []
+        self._size_bytes = 0
+
+    def add(self, part: bytes) -> None:
+        self._size_bytes += len(part)
+        self._parts.append(part)
+        if self._size_bytes > self._max_bytes + PIECE_BYTES:
+            self._parts.clear()
+
+    def finish(self, end: bytes) -> bytes | None:
+        """Return the line without white space around it, None if it is too long; and begin the next one."""
+        self.add(end)
+        text = b"".join(self._parts).strip(_BLANK)
+        is_whole = bool(self._parts)
+        self._parts, self._size_bytes = [], 0
+        return text if is_whole and len(text) <= self._max_bytes else None
 
 
 def _pieces(read: Callable[[int, int], bytes], size_bytes: int) -> Iterator[bytes]:
