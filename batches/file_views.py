@@ -37,14 +37,17 @@ if TYPE_CHECKING:
     from relaybatch.http.byte_range import ByteRange
 
 CONTENT_TYPE = "application/octet-stream"
+# Each takes up to twelve bytes in a header, and proxies have room for a few thousand.
+MAX_SENT_NAME_CHARACTERS = 150
 
 
-class FileTooLarge(TooLarge):
-    """The whole body is too large, and so is the file in it: that limit is the one to know."""
+class UploadTooLarge(TooLarge):
+    """Names the limit of a file, which is what there is to know; the body's is a little higher."""
 
     def __init__(self, message: str, *, code: str | None = None, param: str | None = None) -> None:  # noqa: ARG002
+        limit_bytes = settings.RELAY_MAX_FILE_BYTES
         super().__init__(
-            f"The file is larger than {settings.RELAY_MAX_FILE_BYTES} bytes.", code=code, param="file"
+            f"The body is too large: a file has at most {limit_bytes} bytes.", code=code, param=param
         )
 
 
@@ -55,7 +58,9 @@ class FileViewSet(CreatingView, GenericViewSet[File]):
         create = CreateRequest.of(request)
         check_before_body(create, self.credential)
         max_bytes = settings.RELAY_MAX_FILE_BYTES
-        chunks = decoded_chunks(request, limit_bytes=max_bytes + MAX_FORM_PARTS_BYTES, too_large=FileTooLarge)
+        chunks = decoded_chunks(
+            request, limit_bytes=max_bytes + MAX_FORM_PARTS_BYTES, too_large=UploadTooLarge
+        )
         events = parse_form(chunks, content_type=request.META.get("CONTENT_TYPE", ""))
         stored = upload_file(events, create=create, credential=self.credential, max_bytes=max_bytes)
         return HttpResponse(stored.body, status=stored.status, content_type=JSON_CONTENT_TYPE)
@@ -127,7 +132,9 @@ def _compressed_response(file: File) -> HttpResponseBase:
 
 def _with_common_headers(response: StreamingHttpResponse, file: File) -> HttpResponseBase:
     response["Accept-Ranges"] = "bytes"
-    response["Content-Disposition"] = content_disposition_header(as_attachment=True, filename=file.filename)
+    response["Content-Disposition"] = content_disposition_header(
+        as_attachment=True, filename=file.filename[:MAX_SENT_NAME_CHARACTERS]
+    )
     patch_vary_headers(response, ["Accept-Encoding"])
     return response
 

@@ -80,7 +80,7 @@ class BatchViewSet(CreatingView, GenericViewSet[Batch]):
         context = self._context
         dialects = self.listed_dialects(context.parameters)
         names = [dialect.name for dialect in dialects]
-        owned = Batch.objects.owned_by(self.credential).of_dialect(*names).select_related("owner")
+        owned = Batch.objects.listed_for(self.credential).of_dialect(*names).select_related("owner")
         with one_snapshot():
             response = dialects[0].render_list(owned, context)
         return to_http_response(response, request)

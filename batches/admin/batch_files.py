@@ -49,11 +49,11 @@ class BatchFilesMixin:
 
     @admin.display(description="output file")
     def output_file(self, batch: Batch) -> SafeString | str:
-        return _file_link(batch.output_file_id)
+        return _file_link(batch.output_file_id if batch.finalized_at else None)
 
     @admin.display(description="error file")
     def error_file(self, batch: Batch) -> SafeString | str:
-        return _file_link(batch.error_file_id)
+        return _file_link(batch.error_file_id if batch.finalized_at else None)
 
     @admin.display(description="errors of the input file")
     def validation_errors(self, batch: Batch) -> SafeString | str:

@@ -1,14 +1,14 @@
 """Finalizing a batch: its results become an output file and an error file, once all of its items are final.
 
-Killed at any point, it begins again. The files' rows and the batch's are written by one transaction, only while the
-batch has no files yet; objects that were written in vain have no row, and the sweeper removes them.
+Killed at any point, it begins again, and writes over what it has written. The files' rows and the batch's are written
+by one transaction, only while the batch has no files yet.
 """
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from datetime import timedelta
+import time
 from typing import TYPE_CHECKING
 
 from django.db import transaction
@@ -19,7 +19,7 @@ from batches.dialects.results.json_lines import coalesce_chunks
 from batches.files.new_file import insert_file
 from batches.models import Batch
 from batches.models.public_ids import public_id
-from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError, open_store
+from batches.payloads import PayloadReadError, open_store
 from batches.results.result_rows import ResultFilter
 from batches.results.results import iter_results
 from relaybatch.db.clock import database_now
@@ -28,24 +28,25 @@ from routing.failpoints import failpoint
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from datetime import datetime
 
     from batches.payloads import BatchPayloads
     from batches.payloads.store import PayloadWriter
-    from batches.results.results import Result
 
 logger = logging.getLogger(__name__)
 
-# For so long after the batch's end, a response that cannot be read is tried again; then it becomes an error line.
-MAX_UNREADABLE = timedelta(minutes=5)
+# For so long, counted from the first try of this process, a response that cannot be read is tried again. Then it is an
+# error line.
+MAX_UNREADABLE_SECONDS = 300.0
+_unreadable_since: dict[uuid.UUID, float] = {}
 
 
 class ResultFile:
     """One of the two files. Its object is begun with the first line, so there is none of no lines."""
 
-    def __init__(self, store: BatchPayloads, stack: contextlib.ExitStack) -> None:
-        self.id = uuid7()
+    def __init__(self, file_id: uuid.UUID, store: BatchPayloads, stack: contextlib.ExitStack) -> None:
+        self.id = file_id
         self.size_bytes = 0
         self._store = store
         self._stack = stack
@@ -64,7 +65,7 @@ class ResultFile:
         return self._stack.enter_context(self._store.open_file_writer(self.id))
 
 
-def finalize_batch(batch_id: uuid.UUID) -> None:
+def finalize_batch(batch_id: uuid.UUID, *, clock: Callable[[], float] = time.monotonic) -> None:
     """Write the batch's files. Safe to repeat, and at once.
 
     Raises PayloadReadError, PayloadWriteError and PayloadStoreUnavailable, after which it can be tried again.
@@ -75,8 +76,10 @@ def finalize_batch(batch_id: uuid.UUID) -> None:
     store = open_store()
     store.check()
     with contextlib.ExitStack() as stack:
-        output, errors = ResultFile(store, stack), ResultFile(store, stack)
-        _write_lines(batch, output, errors)
+        output, errors = (ResultFile(file_id, store, stack) for file_id in _choose_ids(batch))
+        now = clock()
+        may_be_unreadable = _has_been_tried_for_long(batch_id, now)
+        _write_lines(batch, output, errors, may_be_unreadable=may_be_unreadable, now=now)
         failpoint("in_finalizing")
         output.commit()
         errors.commit()
@@ -86,21 +89,33 @@ def finalize_batch(batch_id: uuid.UUID) -> None:
     _store_rows(batch, output, errors)
 
 
-def _write_lines(batch: Batch, output: ResultFile, errors: ResultFile) -> None:
+def _choose_ids(batch: Batch) -> tuple[uuid.UUID, uuid.UUID]:
+    """Return the ids of output and error file, the same at each try: what a killed try has written is written over."""
+    waiting = Batch.objects.finalizing().filter(id=batch.id)
+    waiting.filter(output_file_id=None).update(output_file_id=uuid7(), error_file_id=uuid7())
+    chosen = Batch.objects.values_list("output_file_id", "error_file_id").get(id=batch.id)
+    output_id, error_id = chosen
+    if output_id is None or error_id is None:  # finalized at this moment by another process
+        return uuid7(), uuid7()
+    return output_id, error_id
+
+
+def _has_been_tried_for_long(batch_id: uuid.UUID, now: float) -> bool:
+    return now - _unreadable_since.get(batch_id, now) >= MAX_UNREADABLE_SECONDS
+
+
+def _write_lines(
+    batch: Batch, output: ResultFile, errors: ResultFile, *, may_be_unreadable: bool, now: float
+) -> None:
     for results in iter_results(batch.id, ResultFilter()):
-        _require_readable(batch, results)
+        if not may_be_unreadable and any(result.is_unreadable for result in results):
+            _unreadable_since.setdefault(batch.id, now)
+            raise PayloadReadError("a stored response cannot be read")
         for file, lines in (
             (output, [result for result in results if is_success(result)]),
             (errors, [result for result in results if not is_success(result)]),
         ):
             file.write(coalesce_chunks(part for line in lines for part in render_output_line(line)))
-
-
-def _require_readable(batch: Batch, results: Iterable[Result]) -> None:
-    if not any(result.is_unreadable for result in results):
-        return
-    if batch.ended_at is None or database_now() - batch.ended_at < MAX_UNREADABLE:
-        raise PayloadReadError("a stored response cannot be read")
 
 
 def _store_rows(batch: Batch, output: ResultFile, errors: ResultFile) -> None:
@@ -118,12 +133,9 @@ def _store_rows(batch: Batch, output: ResultFile, errors: ResultFile) -> None:
         if finalized:
             _insert_row(batch, output, name="output", now=now)
             _insert_row(batch, errors, name="errors", now=now)
+    _unreadable_since.pop(batch.id, None)
     if finalized:
         logger.info("batch finalized", extra={"batch_id": batch.id})
-        return
-    for file in (output, errors):
-        with contextlib.suppress(PayloadWriteError, PayloadStoreUnavailable):
-            open_store().discard_file(file.id)
 
 
 def _insert_row(batch: Batch, file: ResultFile, *, name: str, now: datetime) -> None:

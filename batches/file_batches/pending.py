@@ -65,6 +65,8 @@ class PendingBatches:
         try:
             self._step(batch_id)
         except STORE_ERRORS as error:
+            if not self._waiting().filter(id=batch_id).exists():
+                return  # cancelled and deleted meanwhile, with what was written
             logger.warning("payloads unavailable", extra={"batch_id": batch_id, "reason": str(error)})
             self._pause(batch_id)
         else:

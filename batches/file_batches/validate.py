@@ -32,12 +32,18 @@ if TYPE_CHECKING:
     import uuid
     from collections.abc import Sequence
 
+    from batches.payloads import BatchPayloads
+
 logger = logging.getLogger(__name__)
 
 # Nobody but a person with access to the database can remove the row of a file that is waited for.
 FILE_MISSING = CheckedFile(
     errors=[InputError(InputErrorCode.INPUT_FILE_MISSING, None, "The input file is gone.", "input_file_id")]
 )
+
+
+class NoLongerWaiting(Exception):  # noqa: N818 -- nothing is wrong
+    """The batch was cancelled, or has expired, while it was validated."""
 
 
 def validate_batch(batch_id: uuid.UUID) -> None:
@@ -49,7 +55,10 @@ def validate_batch(batch_id: uuid.UUID) -> None:
     if batch is None:
         return
     file = File.objects.filter(id__in=[batch.input_file_id]).first()
-    checked = _check_and_pack(batch, file) if file else FILE_MISSING
+    try:
+        checked = _check_and_pack(batch, file) if file else FILE_MISSING
+    except NoLongerWaiting:
+        return
     failpoint("after_packing")
     if checked.errors:
         _fail(batch, checked.errors)
@@ -64,7 +73,7 @@ def _check_and_pack(batch: Batch, file: File) -> CheckedFile:
     with store.open_requests_writer(batch.id) as writer:
         checked = check_file(
             iter_lines(
-                lambda offset, length: store.read_file(file.id, offset=offset, length=length),
+                partial(_read_while_waiting, batch, store, file.id),
                 size_bytes=file.size_bytes,
                 max_line_bytes=settings.RELAY_MAX_REQUEST_BYTES,
             ),
@@ -78,7 +87,17 @@ def _check_and_pack(batch: Batch, file: File) -> CheckedFile:
             writer.commit()
             # The volume may have been unmounted meanwhile.
             store.check()
+            store.remove_unfinished_requests(batch.id)
     return checked
+
+
+def _read_while_waiting(
+    batch: Batch, store: BatchPayloads, file_id: uuid.UUID, offset: int, length: int
+) -> bytes:
+    """Read a piece. Raises NoLongerWaiting once the batch is cancelled or has expired: others wait behind it."""
+    if not Batch.objects.validating().filter(id=batch.id).exists():
+        raise NoLongerWaiting
+    return store.read_file(file_id, offset=offset, length=length)
 
 
 def _store_items(batch: Batch, checked: CheckedFile) -> None:

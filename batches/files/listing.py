@@ -25,7 +25,7 @@ def list_files(credential: Credential, parameters: QueryParams) -> FileList:
     limit = parameters.number("limit", default=MAX_LIMIT, minimum=1, maximum=MAX_LIMIT)
     newest_first = parameters.choice("order", default="desc", among=ORDERS) == "desc"
     purpose = parameters.text("purpose")
-    owned = File.objects.owned_by(credential)
+    owned = File.objects.listed_for(credential)
     after = _resolve_cursor(owned, parameters.text("after"))
     files = owned.present().page(newest_first=newest_first, after=after)
     if purpose is not None:

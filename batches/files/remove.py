@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import logging
+from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models.functions import Now
 
 from batches.models import File
 from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
-from relaybatch.db.isolation import run_isolated
+from relaybatch.db.clock import database_now
+from relaybatch.db.isolation import repeat_for_seconds, run_isolated
 
 if TYPE_CHECKING:
     import uuid
     from datetime import datetime
 
+    from batches.models.file import FileQuerySet
+
 logger = logging.getLogger(__name__)
 
 FILES_PER_STEP = 20
+MAX_SECONDS = 5.0
 
 
 def delete_file(file_id: uuid.UUID) -> bool:
@@ -28,17 +34,22 @@ def delete_file(file_id: uuid.UUID) -> bool:
 
 
 class FileRemoval:
-    """Each `run` does one bounded step. What cannot be removed is skipped until the next round."""
+    """Each `run` does steps for a few seconds. What cannot be removed is skipped until the next round."""
 
     def __init__(self) -> None:
         self._removed_after: tuple[datetime | None, uuid.UUID] | None = None
 
     def run(self) -> None:
         mark_files_over()
+        repeat_for_seconds(self._run_step, MAX_SECONDS)
+
+    def _run_step(self) -> bool:
+        """Return whether there may be more."""
         step = list(File.objects.removable(after=self._removed_after)[:FILES_PER_STEP])
         for _, file_id in step:
             run_isolated("remove_file", partial(_remove_file, file_id), file_id=file_id)
         self._removed_after = step[-1] if len(step) == FILES_PER_STEP else None
+        return self._removed_after is not None
 
 
 def mark_files_over() -> None:
@@ -47,9 +58,16 @@ def mark_files_over() -> None:
     A file is removed only when it is marked and no batch is validated from it. A batch in creation holds the file's
     row (`store_file_batch`): the mark comes after its commit, or it finds the mark.
     """
+    _mark(File.objects.expired())
+    days = settings.RELAY_BATCH_RETENTION_DAYS
+    if days is not None:
+        _mark(File.objects.older_than(timedelta(days=days), now=database_now()))
+
+
+def _mark(files: FileQuerySet) -> None:
     with transaction.atomic():
-        over = File.objects.over().select_for_update(skip_locked=True).order_by("id")
-        ids = list(over.values_list("id", flat=True)[: FILES_PER_STEP * 10])
+        step = files.select_for_update(skip_locked=True)
+        ids = list(step.values_list("id", flat=True)[: FILES_PER_STEP * 10])
         File.objects.filter(id__in=ids).update(deleted_at=Now())
 
 

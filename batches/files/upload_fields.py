@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from batches.models.file import INPUT_PURPOSE
 from relaybatch.http.errors import InvalidRequest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-UPLOAD_PURPOSE = "batch"
 ANCHOR = "created_at"
 MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS = 3_600, 2_592_000
 ANCHOR_FIELD, SECONDS_FIELD = "expires_after[anchor]", "expires_after[seconds]"
@@ -34,10 +34,10 @@ def check_purpose(value: str | None) -> None:
     """Raise InvalidRequest unless this is the purpose that files are uploaded for."""
     if value is None:
         raise InvalidRequest(
-            f"`purpose` is missing: `{UPLOAD_PURPOSE}`.", code="missing_field", param="purpose"
+            f"`purpose` is missing: `{INPUT_PURPOSE}`.", code="missing_field", param="purpose"
         )
-    if value != UPLOAD_PURPOSE:
-        raise InvalidRequest(f"`purpose` must be `{UPLOAD_PURPOSE}`.", param="purpose")
+    if value != INPUT_PURPOSE:
+        raise InvalidRequest(f"`purpose` must be `{INPUT_PURPOSE}`.", param="purpose")
 
 
 def parse_lifetime(fields: Mapping[str, str]) -> int | None:

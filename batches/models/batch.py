@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from django.db import models
 
-from batches.models.owner import Owner
+from batches.models.owner import Owner, owner_id_of
 from batches.states import RateLimitMode
 from relaybatch.ids import uuid7
 
@@ -29,6 +29,10 @@ class BatchQuerySet(models.QuerySet["Batch"]):
     def owned_by(self, credential: Credential) -> BatchQuerySet:
         """Including those that were deleted and are still being removed."""
         return self.filter(owner__name=credential.owner)
+
+    def listed_for(self, credential: Credential) -> BatchQuerySet:
+        """The same, for a list."""
+        return self.filter(owner_id=owner_id_of(credential.owner))
 
     def undeleted(self) -> BatchQuerySet:
         return self.filter(deleted_at=None)
@@ -115,6 +119,7 @@ class Batch(models.Model):
     finalized_at = models.DateTimeField(null=True)
     # What validation found wrong: a list of {"code", "line", "message", "param"}.
     file_errors = models.JSONField(null=True)
+    # Chosen when the first line is written, and true from `finalized_at` on: null then where there are no lines.
     output_file_id = models.UUIDField(null=True)
     error_file_id = models.UUIDField(null=True)
     # How long the output files are kept; null: until they are deleted.
@@ -148,6 +153,17 @@ class Batch(models.Model):
             models.CheckConstraint(
                 condition=models.Q(deleted_at=None) | models.Q(ended_at__isnull=False),
                 name="batch_deleted_after_end",
+            ),
+            # A batch without items is complete by nature. A sweeper of the release before would end one that waits for
+            # its validation, while both run during a deploy.
+            models.CheckConstraint(
+                condition=models.Q(input_file_id=None)
+                | models.Q(in_progress_at__isnull=False)
+                | models.Q(ended_at=None)
+                | models.Q(file_errors__isnull=False)
+                | models.Q(cancel_initiated_at__isnull=False)
+                | models.Q(ended_at__gte=models.F("expires_at")),
+                name="batch_ends_after_validation",
             ),
         ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TypeAlias
+from uuid import UUID
 
 from django.conf import settings
 from django.db import models
@@ -11,7 +12,7 @@ from django.db.models import Exists, OuterRef, Q
 from django.db.models.functions import Now
 
 from batches.models.batch import VALIDATING, Batch
-from batches.models.owner import Owner
+from batches.models.owner import Owner, owner_id_of
 from batches.models.public_ids import parse_uuid
 from relaybatch.ids import uuid7
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 FilePurpose: TypeAlias = Literal["batch", "batch_output"]
 
 FILE_ID_PREFIX = "file-"
+INPUT_PURPOSE: FilePurpose = "batch"
 
 
 def _over() -> Q:
@@ -37,13 +39,23 @@ class FileQuerySet(models.QuerySet["File"]):
         """Including those that were deleted or have expired, and are still being removed."""
         return self.filter(owner__name=credential.owner)
 
+    def listed_for(self, credential: Credential) -> FileQuerySet:
+        """The same, for a list."""
+        return self.filter(owner_id=owner_id_of(credential.owner))
+
     def present(self) -> FileQuerySet:
         """Neither deleted nor expired, nor older than RELAY_BATCH_RETENTION_DAYS."""
         return self.exclude(_over()).filter(deleted_at=None)
 
-    def over(self) -> FileQuerySet:
-        """Expired or older than RELAY_BATCH_RETENTION_DAYS, and not marked as deleted yet."""
-        return self.filter(_over(), deleted_at=None)
+    def expired(self) -> FileQuerySet:
+        """Not marked as deleted yet."""
+        expired = self.filter(expires_at__isnull=False, expires_at__lte=Now(), deleted_at=None)
+        return expired.order_by("expires_at", "id")
+
+    def older_than(self, age: timedelta, *, now: datetime) -> FileQuerySet:
+        """Not marked as deleted yet. By the time in their ids, since only these are indexed."""
+        milliseconds = int((now - age).timestamp() * 1000)
+        return self.filter(id__lt=UUID(int=milliseconds << 80), deleted_at=None).order_by("id")
 
     def visible_to(self, credential: Credential) -> FileQuerySet:
         return self.owned_by(credential).present()
@@ -97,7 +109,7 @@ class File(models.Model):
 
     @property
     def file_purpose(self) -> FilePurpose:
-        return "batch" if self.purpose == "batch" else "batch_output"
+        return INPUT_PURPOSE if self.purpose == INPUT_PURPOSE else "batch_output"
 
     @property
     def public_id(self) -> str:

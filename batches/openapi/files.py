@@ -15,9 +15,8 @@ from batches.files.upload_fields import (
     MAX_LIFETIME_SECONDS,
     MIN_LIFETIME_SECONDS,
     SECONDS_FIELD,
-    UPLOAD_PURPOSE,
 )
-from batches.models.file import FilePurpose
+from batches.models.file import INPUT_PURPOSE, FilePurpose
 from batches.openapi import examples, submissions
 from relaybatch.http.openapi import Content, Operation, Response, header, json_response, query
 
@@ -33,7 +32,7 @@ _UPLOAD: dict[str, Any] = {
             "format": "binary",
             "description": "JSON Lines, 200 MiB at most by default; any name is accepted.",
         },
-        "purpose": {"type": "string", "enum": [UPLOAD_PURPOSE]},
+        "purpose": {"type": "string", "enum": [INPUT_PURPOSE]},
         ANCHOR_FIELD: {"type": "string", "enum": [ANCHOR], "description": "With the seconds only."},
         SECONDS_FIELD: {
             "type": "integer",
@@ -54,7 +53,7 @@ _CREATE = Operation(
     summary="Upload the requests of a batch as a file",
     description="The parts come in any order; unknown ones are ignored.",
     parameters=(submissions.IDEMPOTENCY_KEY,),
-    body=Content(schema=_UPLOAD, examples={"file": {"file": "requests.jsonl", "purpose": UPLOAD_PURPOSE}}),
+    body=Content(schema=_UPLOAD, examples={"file": {"file": "requests.jsonl", "purpose": INPUT_PURPOSE}}),
     body_type="multipart/form-data",
     responses={200: _FILE},
     errors=(403, 409, 411, 413),

@@ -13,10 +13,7 @@ from batches.dialects.chat import CUSTOM_ID_RULE as CHAT_CUSTOM_ID
 from batches.dialects.messages import CUSTOM_ID_RULE as MESSAGES_CUSTOM_ID
 from batches.dialects.openai.endpoints import SHAPE_BY_ENDPOINT
 from batches.dialects.openai.submission import (
-    ANCHOR,
     COMPLETION_WINDOW,
-    MAX_OUTPUT_LIFETIME_SECONDS,
-    MIN_OUTPUT_LIFETIME_SECONDS,
 )
 from batches.dialects.relay.submission import (
     MAX_ATTEMPTS,
@@ -24,6 +21,7 @@ from batches.dialects.relay.submission import (
     MIN_LIFETIME_SECONDS,
     accepted_shapes,
 )
+from batches.files import upload_fields
 from batches.states import RateLimitMode
 from relaybatch.http.openapi import header
 
@@ -105,11 +103,11 @@ OPENAI = {
             "type": ["object", "null"],
             "description": "How long the files with the results are kept; without it, until they are deleted.",
             "properties": {
-                "anchor": {"type": "string", "enum": [ANCHOR]},
+                "anchor": {"type": "string", "enum": [upload_fields.ANCHOR]},
                 "seconds": {
                     "type": "integer",
-                    "minimum": MIN_OUTPUT_LIFETIME_SECONDS,
-                    "maximum": MAX_OUTPUT_LIFETIME_SECONDS,
+                    "minimum": upload_fields.MIN_LIFETIME_SECONDS,
+                    "maximum": upload_fields.MAX_LIFETIME_SECONDS,
                 },
             },
             "required": ["anchor", "seconds"],

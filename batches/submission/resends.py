@@ -3,7 +3,8 @@
 The official SDKs send no Idempotency-Key; they say in `x-stainless-retry-count` how often they have sent the request
 before (https://github.com/openai/openai-python, https://github.com/anthropics/anthropic-sdk-python: `_base_client.py`).
 
-Every such request holds an advisory lock of its owner, path, query and body from its arrival to its response: first
+Every such request holds an advisory lock of its owner, path, query and body from its arrival (of an upload: from the
+moment when all of it has come) to its response: first
 sends share it, so that they do not wait for one another; a resend takes it exclusively, and so waits for all that are
 in progress. It is a lock of the session, not of a transaction: requests are read and stored outside of one.
 """

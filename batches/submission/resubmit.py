@@ -20,12 +20,14 @@ from relaybatch.http.errors import InvalidRequest, Unavailable
 from routing.credentials.credential import Credential
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from batches.models import Batch
 
 # The key in the new batch's metadata, where its dialect has metadata.
 RETRY_OF = "retry_of"
+# To read so much in vain costs less than to read once more.
+MAX_GAP_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +111,30 @@ def _failed_items(batch: Batch, item_filter: FailedItemFilter) -> list[_FailedIt
 
 
 def _read_requests(batch: Batch, failed: Sequence[_FailedItem]) -> list[memoryview]:
+    """Read what lies close together at once, and nothing of what lies between far ones."""
+    requests: list[memoryview] = []
     try:
-        packed = memoryview(open_store().read_requests(batch.id))
+        store = open_store()
+        for span in _spans(failed):
+            start, end = span[0].offset, span[-1].offset + span[-1].length
+            packed = memoryview(store.read_request(batch.id, offset=start, length=end - start))
+            requests += [packed[item.offset - start : item.offset - start + item.length] for item in span]
     except (PayloadReadError, PayloadStoreUnavailable) as error:
         raise Unavailable(
             "The requests of this batch cannot be read; try again later.", code="store_unavailable"
         ) from error
-    return [packed[item.offset : item.offset + item.length] for item in failed]
+    return requests
+
+
+def _spans(failed: Sequence[_FailedItem]) -> Iterator[list[_FailedItem]]:
+    """Group the items, which are in the order of their requests."""
+    span: list[_FailedItem] = []
+    for item in failed:
+        if span and item.offset - (span[-1].offset + span[-1].length) > MAX_GAP_BYTES:
+            yield span
+            span = []
+        span.append(item)
+    yield span
 
 
 def _lifetime_seconds(batch: Batch) -> int | None:

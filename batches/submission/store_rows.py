@@ -11,6 +11,7 @@ from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, connection, connections, transaction
 
 from batches.models import Batch, File
+from batches.models.file import INPUT_PURPOSE
 from batches.submission.idempotency import Idempotency, store_response_statement
 from batches.submission.owner_quota import (
     OPEN_ITEMS_BOUND,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from batches.submission.submission import Submission
     from relaybatch.db.pipeline import Statement
 
-INPUT_PURPOSE = "batch"
 NO_SUCH_FILE = (
     "`input_file_id` must be the id of a file of yours with the purpose batch: upload one to /v1/files."
 )

@@ -11,15 +11,11 @@ from django.db import connection
 from relaybatch.db.connection import release_connection
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
-from relaybatch.stop_signal import EXIT_MARGIN_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
-
-# Less than the time after which the sweeper's process exits whatever it waits for.
-JOIN_TIMEOUT_SECONDS = EXIT_MARGIN_SECONDS - 1
 
 
 class BackgroundThread:
@@ -50,11 +46,13 @@ class BackgroundThread:
     def wake(self) -> None:
         self._wake.set()
 
-    def stop(self) -> None:
-        """End the thread; one whose step takes long ends with the process."""
+    def begin_shutdown(self) -> None:
         self._is_stopping = True
         self._wake.set()
-        self._thread.join(JOIN_TIMEOUT_SECONDS)
+
+    def join(self, seconds: float) -> None:
+        """Wait for the thread; one whose step takes long ends with the process."""
+        self._thread.join(seconds)
 
     def _run(self) -> None:
         while not self._is_stopping:

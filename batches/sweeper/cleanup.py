@@ -13,10 +13,11 @@ from django.db.models.functions import Now
 
 from batches.files.remove import FileRemoval
 from batches.models import Batch, IdempotencyKey, KeylessCreate
+from batches.models.batch import FINALIZING
 from batches.payloads import PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.sweeper.sweep import end_complete_batches
 from relaybatch.db.clock import database_now
-from relaybatch.db.isolation import run_isolated
+from relaybatch.db.isolation import repeat_for_seconds, run_isolated
 from routing.credentials.tokens import delete_expired_tokens
 from usage.totals import delete_batch_total
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BATCHES_PER_STEP = 20
+MAX_SECONDS = 5.0
 ITEMS_PER_STEP = 5000
 
 # The array keeps the plan to the responses' primary key, however many there are of other batches.
@@ -44,7 +46,7 @@ AND NOT EXISTS (SELECT FROM batches_batchitem i WHERE i.state = 'running' AND i.
 
 
 class Cleanup:
-    """Each `run` does one bounded step of everything. What cannot be removed is skipped until the next round."""
+    """Each `run` does a bounded part of everything. What cannot be removed is skipped until the next round."""
 
     def __init__(self) -> None:
         self._deleted_after: tuple[datetime | None, uuid.UUID] | None = None
@@ -53,18 +55,22 @@ class Cleanup:
     def run(self) -> None:
         run_isolated("end_complete_batches", end_complete_batches)
         run_isolated("delete_expired_batches", delete_expired_batches)
-        run_isolated("remove_deleted_batches", self._remove_deleted_batches)
+        run_isolated(
+            "remove_deleted_batches", partial(repeat_for_seconds, self._remove_some_batches, MAX_SECONDS)
+        )
         run_isolated("remove_deleted_files", self._file_removal.run)
         run_isolated("delete_idempotency_keys", IdempotencyKey.objects.expired().delete)
         run_isolated("delete_keyless_creates", KeylessCreate.objects.expired().delete)
         run_isolated("delete_lost_workers", delete_lost_workers)
         run_isolated("delete_expired_tokens", _delete_expired_tokens)
 
-    def _remove_deleted_batches(self) -> None:
+    def _remove_some_batches(self) -> bool:
+        """Return whether there may be more."""
         step = list(Batch.objects.deleted(after=self._deleted_after)[:BATCHES_PER_STEP])
         for _, batch_id in step:
             run_isolated("remove_batch", partial(_remove_batch, batch_id), batch_id=batch_id)
         self._deleted_after = step[-1] if len(step) == BATCHES_PER_STEP else None
+        return self._deleted_after is not None
 
 
 def delete_expired_batches() -> None:
@@ -72,7 +78,7 @@ def delete_expired_batches() -> None:
     days = settings.RELAY_BATCH_RETENTION_DAYS
     if days is None:
         return
-    old = Batch.objects.filter(deleted_at=None, ended_at__lt=Now() - timedelta(days=days))
+    old = Batch.objects.filter(deleted_at=None, ended_at__lt=Now() - timedelta(days=days)).exclude(FINALIZING)
     step = old.order_by("ended_at", "id").values("id")[: BATCHES_PER_STEP * 10]
     Batch.objects.filter(id__in=step).update(deleted_at=Now())
 

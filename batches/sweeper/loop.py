@@ -23,7 +23,7 @@ from batches.sweeper.orphaned_payloads import remove_orphans
 from batches.sweeper.sweep import expire_overdue, read_backlog, reclaim_lost_items
 from relaybatch.db.isolation import run_isolated
 from relaybatch.db.outage import DATABASE_UNAVAILABLE
-from relaybatch.stop_signal import StopSignal
+from relaybatch.stop_signal import EXIT_MARGIN_SECONDS, StopSignal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 SWEEP_INTERVAL_SECONDS = 2.0
 CLEANUP_INTERVAL_SECONDS = 10.0
 ORPHAN_SEARCH_INTERVAL_SECONDS = 3600.0
+# Less than the time after which the process exits whatever it waits for.
+JOIN_TIMEOUT_SECONDS = EXIT_MARGIN_SECONDS - 1
 # A due time is met at most this late: polling for the next one is a probe of a small index.
 POLL_INTERVAL_SECONDS = 0.2
 # Any constant of our own; pg_locks shows it.
@@ -68,8 +70,7 @@ class Sweeper:
         with connection.execute_wrapper(self._uptime):
             while not self.stop_requested.wait(POLL_INTERVAL_SECONDS):
                 self._run_once_safely()
-        for thread in self._threads:
-            thread.stop()
+        self._stop_threads()
         connection.close()
 
     def _run_once_safely(self) -> None:
@@ -104,6 +105,13 @@ class Sweeper:
         self, name: str, work: Callable[[], None], *, interval_seconds: float | None = None
     ) -> BackgroundThread:
         return BackgroundThread(name, work, may_work=self._may_work, interval_seconds=interval_seconds)
+
+    def _stop_threads(self) -> None:
+        for thread in self._threads:
+            thread.begin_shutdown()
+        deadline = time.monotonic() + JOIN_TIMEOUT_SECONDS
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
 
     def _wake_threads(self) -> None:
         for thread in self._threads:

@@ -31,10 +31,11 @@ logger = logging.getLogger(__name__)
 
 MAX_ROWS_PER_STEP = 500
 
+# In the order of the partial indexes: of EXISTS the planner, which overestimates, may make a scan of the table.
 _BACKLOG: LiteralString = f"""
 SELECT EXISTS (SELECT FROM batches_batch WHERE ended_at IS NULL),
-    EXISTS (SELECT FROM batches_batch WHERE {VALIDATING_SQL}),
-    EXISTS (SELECT FROM batches_batch WHERE {FINALIZING_SQL}),
+    (SELECT id FROM batches_batch WHERE {VALIDATING_SQL} ORDER BY owner_id, id LIMIT 1) IS NOT NULL,
+    (SELECT id FROM batches_batch WHERE {FINALIZING_SQL} ORDER BY owner_id, id LIMIT 1) IS NOT NULL,
     coalesce((SELECT min(not_before) FROM batches_batchitem
         WHERE {UNPUBLISHED_SQL} AND not_before IS NOT NULL) <= clock_timestamp(), false)
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import TYPE_CHECKING
 
 from relaybatch.db.outage import DATABASE_UNAVAILABLE, is_row_error
@@ -26,3 +27,10 @@ def run_isolated(step: str, action: Callable[[], object], **fields: object) -> b
         logger.exception("step failed", extra={"step": step, **fields})
         return False
     return True
+
+
+def repeat_for_seconds(step: Callable[[], bool], seconds: float) -> None:
+    """Repeat the step while it returns True, but begin none after `seconds`."""
+    stop_at = time.monotonic() + seconds
+    while step() and time.monotonic() < stop_at:
+        pass

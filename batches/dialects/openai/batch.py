@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from msgspec import Meta, Struct, convert
 
 from batches.dialects.openai.endpoints import ENDPOINT_BY_SHAPE
+from batches.dialects.openai.submission import COMPLETION_WINDOW
 from batches.dialects.openai.usage import BatchUsage, batch_usage
 from batches.models import ItemState
 from batches.models.file import file_public_id
@@ -116,10 +117,10 @@ def _file_batch(batch: Batch, *, counts: Mapping[str, int], total: Total | None)
         model=None,
         errors=_errors(batch),
         input_file_id=_optional_file_id(batch.input_file_id) or "",
-        completion_window="24h",
+        completion_window=COMPLETION_WINDOW,
         status=status,
-        output_file_id=_optional_file_id(batch.output_file_id),
-        error_file_id=_optional_file_id(batch.error_file_id),
+        output_file_id=_optional_file_id(batch.output_file_id if batch.finalized_at else None),
+        error_file_id=_optional_file_id(batch.error_file_id if batch.finalized_at else None),
         created_at=epoch_seconds(batch.created_at),
         in_progress_at=optional_epoch_seconds(batch.in_progress_at),
         expires_at=optional_epoch_seconds(batch.expires_at),

@@ -12,6 +12,7 @@ from django.conf import settings
 
 from batches.dialects.body_members import read_member, read_metadata
 from batches.dialects.openai.endpoints import SHAPE_BY_ENDPOINT
+from batches.files.upload_fields import ANCHOR, MAX_LIFETIME_SECONDS, MIN_LIFETIME_SECONDS
 from batches.models.file import parse_file_id
 from batches.states import RateLimitMode
 from batches.submission.store_rows import NO_SUCH_FILE
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
 COMPLETION_WINDOW = "24h"
 LIFETIME_SECONDS = 86_400
-ANCHOR = "created_at"
-MIN_OUTPUT_LIFETIME_SECONDS, MAX_OUTPUT_LIFETIME_SECONDS = 3_600, 2_592_000
 
 
 class _ExpiresAfter(msgspec.Struct):
@@ -84,7 +83,7 @@ def _output_lifetime_seconds(body: SubmissionBody) -> int | None:
     if not body.has("output_expires_after"):
         return None
     given: _ExpiresAfter | None = read_member(body, "output_expires_after", _ExpiresAfter)
-    shortest, longest = MIN_OUTPUT_LIFETIME_SECONDS, MAX_OUTPUT_LIFETIME_SECONDS
+    shortest, longest = MIN_LIFETIME_SECONDS, MAX_LIFETIME_SECONDS
     if given is None or given.anchor != ANCHOR or not shortest <= given.seconds <= longest:
         raise InvalidRequest(
             f"`output_expires_after` must be an object with `anchor` {ANCHOR} and `seconds`, a whole number from "

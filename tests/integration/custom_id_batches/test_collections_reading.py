@@ -225,12 +225,12 @@ class TestMessagesList:
         one = public_id(MESSAGES, MESSAGES.create(client, rows))
         get(client, rows, f"{MESSAGES.path}?after_id={one}&before_id={one}", status=400)
 
-    def test_a_page_takes_two_queries(
+    def test_a_page_takes_three_queries(
         self, client: Client, rows: SimpleNamespace, django_assert_num_queries: DjangoAssertNumQueries
     ) -> None:
         for _ in range(3):
             ended(client, rows, MESSAGES)
-        with django_assert_num_queries(2):  # the credential, the page
+        with django_assert_num_queries(3):  # the credential, the owner, the page
             get(client, rows, MESSAGES.path)
 
 
@@ -265,9 +265,8 @@ class TestChatList:
         for _ in range(3):
             CHAT.create(client, rows)
         ended(client, rows, CHAT)
-        with django_assert_num_queries(
-            4
-        ):  # credential, batches, counts of those that run, usage of those that ended
+        # Credential, owner, batches, counts of those that run, usage of those that ended.
+        with django_assert_num_queries(5):
             assert len(get(client, rows, CHAT.path)["data"]) == 4
         running = CHAT.create(client, rows)
         with django_assert_num_queries(3):  # credential, batch, counts

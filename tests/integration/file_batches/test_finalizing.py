@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from django.db.models import F
 from django.db.models.functions import Now
 
 from batches.completion.cancel import cancel_batch
+from batches.file_batches import finalize
 from batches.file_batches.finalize import finalize_batch
 from batches.models import Batch, BatchItem, File
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
 from batches.results.result_rows import PAGE_ITEMS
+from batches.sweeper.cleanup import delete_expired_batches
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.file_batches import content_of, finalized, lines_of, path_of, status, validated
 from tests.support.rows.item_outcomes import complete, complete_inline, discard, end
@@ -284,8 +287,11 @@ def test_a_response_that_cannot_be_read_now_is_waited_for_and_then_becomes_an_er
     with pytest.raises(PayloadReadError):
         finalize_batch(batch.id)
     assert status(client, rows, batch)["status"] == "finalizing"
-    Batch.objects.filter(id=batch.id).update(ended_at=F("ended_at") - timedelta(minutes=6))
-    found = finalized(client, rows, batch)
+    began = time.monotonic()
+    with pytest.raises(PayloadReadError):
+        finalize_batch(batch.id, clock=lambda: began + 299)
+    finalize_batch(batch.id, clock=lambda: began + 301)
+    found = status(client, rows, batch)
     (line,) = lines_of(found["error_file_id"])
     assert (line["response"]["status_code"], found["output_file_id"]) == (500, None)
     assert line["response"]["body"]["error"]["code"] == "load_result_failed"
@@ -317,3 +323,56 @@ def test_a_batch_is_deleted_only_once_its_files_are_written_and_they_stay(
     assert response.json() == {"id": found["id"], "object": "batch", "deleted": True}
     assert client.get(path_of(batch), headers=rows.headers).status_code == 404
     assert lines_of(found["output_file_id"])
+
+
+def test_of_two_finalizations_at_once_one_makes_the_files(client: Client, rows: SimpleNamespace) -> None:
+    """The second wakes up with its lines written, when the first is done. Both write the same two objects."""
+    batch = validated(client, rows, *"ab")
+    complete(batch, 0, b"{}")
+    discard(batch, 1, error_code="timeout", error="late")
+    end(batch)
+    before = set(open_store().folders())
+    with contextlib.ExitStack() as stack:
+        pairs = [
+            tuple(
+                finalize.ResultFile(file_id, open_store(), stack) for file_id in finalize._choose_ids(batch)
+            )
+            for _ in range(2)
+        ]
+        for output, errors in pairs:
+            finalize._write_lines(batch, output, errors, may_be_unreadable=False, now=0.0)
+            output.commit()
+            errors.commit()
+    for output, errors in pairs:
+        finalize._store_rows(batch, output, errors)
+    found = status(client, rows, batch)
+    assert (found["status"], len(lines_of(found["output_file_id"]))) == ("completed", 1)
+    assert File.objects.filter(purpose="batch_output").count() == 2
+    assert len(set(open_store().folders()) - before) == 2
+
+
+def test_tries_that_fail_leave_no_more_than_one_copy(client: Client, rows: SimpleNamespace) -> None:
+    batch = validated(client, rows, *"ab")
+    complete(batch, 0, b"{}")
+    complete(batch, 1, None)
+    end(batch)
+    before = set(open_store().folders())
+    for _ in range(3):
+        with pytest.raises(PayloadReadError):
+            finalize_batch(batch.id)
+    assert len(set(open_store().folders()) - before) <= 2
+    assert status(client, rows, batch)["output_file_id"] is None
+
+
+def test_retention_leaves_a_batch_whose_files_are_still_to_be_written(
+    client: Client, rows: SimpleNamespace, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_RETENTION_DAYS = 1
+    batch = validated(client, rows)
+    complete(batch, 0, b"{}")
+    end(batch)
+    Batch.objects.filter(id=batch.id).update(ended_at=batch.created_at - timedelta(days=2))
+    delete_expired_batches()
+    assert finalized(client, rows, batch)["status"] == "completed"
+    delete_expired_batches()
+    assert Batch.objects.get(id=batch.id).deleted_at

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings as configured
+from django.db import IntegrityError, transaction
 from django.db.models.functions import Now
 
+from batches.completion.batch_end import end_complete_batch
 from batches.completion.cancel import cancel_batch
 from batches.completion.expire import expire_batch
+from batches.file_batches import line_reader, validate
 from batches.file_batches.finalize import finalize_batch
 from batches.file_batches.validate import validate_batch
 from batches.models import Batch, BatchItem, File
-from batches.payloads import open_store
+from batches.payloads import PayloadWriteError, open_store
 from batches.sweeper.sweep import end_complete_batches
 from tests.support.calls.collections import stored_requests
 from tests.support.rows.catalog import make_catalog
@@ -244,3 +249,63 @@ def test_a_failed_validation_leaves_no_payload_behind(client: Client, rows: Simp
     validate_batch(batch.id)
     with pytest.raises(Exception, match="requests"):
         open_store().read_requests(batch.id)
+
+
+@pytest.mark.parametrize("content", [line(), b"{"], ids=["good", "wrong"])
+def test_a_cancel_while_the_file_is_read_wins(client: Client, rows: SimpleNamespace, content: bytes) -> None:
+    batch = create(client, rows, content)
+    checked = validate._check_and_pack(batch, File.objects.get(id__in=[batch.input_file_id]))
+    cancel_batch(batch)
+    if checked.errors:
+        validate._fail(batch, checked.errors)
+    else:
+        validate._store_items(batch, checked)
+    assert not BatchItem.objects.filter(batch=batch).exists()
+    finalize_batch(batch.id)
+    assert status(client, rows, batch)["status"] == "cancelled"
+
+
+def test_of_two_validations_at_once_one_makes_the_items(client: Client, rows: SimpleNamespace) -> None:
+    batch = create(client, rows, line())
+    file = File.objects.get(id__in=[batch.input_file_id])
+    both = [validate._check_and_pack(batch, file) for _ in range(2)]
+    for checked in both:
+        validate._store_items(batch, checked)
+    assert BatchItem.objects.filter(batch=batch).count() == 1
+
+
+def test_a_cancelled_batch_is_read_no_further(
+    client: Client, rows: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(line_reader, "PIECE_BYTES", 16)
+    batch = create(client, rows, line() * 100)
+    file = File.objects.get(id__in=[batch.input_file_id])
+    cancel_batch(batch)
+    with pytest.raises(validate.NoLongerWaiting):
+        validate._check_and_pack(batch, file)
+    validate_batch(batch.id)
+    assert not BatchItem.objects.filter(batch=batch).exists()
+
+
+def test_what_killed_validations_left_goes_with_a_good_one(client: Client, rows: SimpleNamespace) -> None:
+    batch = create(client, rows, line())
+    killed = open_store().open_requests_writer(batch.id)
+    killed.write(b"half of it")
+    validate_batch(batch.id)
+    folder = Path(configured.RELAY_BATCH_PAYLOAD_DIR, batch.id.hex)
+    assert [path.name for path in folder.iterdir()] == ["requests"]
+    with pytest.raises(PayloadWriteError):
+        killed.commit()
+    killed.__exit__(None, None, None)
+    assert stored_requests(batch)
+
+
+def test_a_sweeper_of_the_release_before_cannot_end_a_batch_that_waits_for_its_validation(
+    client: Client, rows: SimpleNamespace
+) -> None:
+    """To it, a batch without items is complete."""
+    batch = create(client, rows, line())
+    with pytest.raises(IntegrityError), transaction.atomic():
+        end_complete_batch(batch.id)
+    validate_batch(batch.id)
+    assert status(client, rows, batch)["status"] == "in_progress"

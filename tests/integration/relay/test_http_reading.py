@@ -213,7 +213,7 @@ def test_a_list_takes_the_same_queries_for_one_batch_and_for_many(
     complete(ended, 0, b"{}")
     end(ended)
     # Credential, batches, counts with waiting reasons, usage.
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(5):
         assert len(json.loads(get(client, rows, "?dialect=relay").content)["batches"]) == 4
 
 

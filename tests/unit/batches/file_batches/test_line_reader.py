@@ -65,3 +65,10 @@ def test_no_more_is_read_than_is_asked_for() -> None:
     lines = iter_lines(read, size_bytes=100 * line_reader.PIECE_BYTES, max_line_bytes=10)
     assert next(lines) == Line(1, b"x")
     assert offsets == [0]
+
+
+@pytest.mark.parametrize("piece_bytes", [1, 3, 64, 1 << 20])
+def test_runs_of_blank_lines_are_counted(monkeypatch: pytest.MonkeyPatch, piece_bytes: int) -> None:
+    monkeypatch.setattr(line_reader, "PIECE_BYTES", piece_bytes)
+    content = b"\n" * 500 + b" \r\n" * 300 + b"  a\n" + b"\t\n" * 200 + b" b"
+    assert read_lines(content) == [Line(801, b"a"), Line(1002, b"b")]
