@@ -81,6 +81,8 @@ def finalize_batch(batch_id: uuid.UUID, *, clock: Callable[[], float] = time.mon
         may_be_unreadable = _has_been_tried_for_long(batch_id, now)
         _write_lines(batch, output, errors, may_be_unreadable=may_be_unreadable, now=now)
         failpoint("in_finalizing")
+        if not Batch.objects.finalizing().filter(id=batch_id).exists():
+            return  # another process was faster: what it has written stays
         output.commit()
         errors.commit()
         # The volume may have been unmounted meanwhile, and responses may have looked unreadable for that.
