@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import resource
 import time
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from django.conf import settings as configured
 from django.db.models.functions import Now
 
 from batches.completion.cancel import cancel_batch
 from batches.file_batches import finalize
 from batches.file_batches.finalize import finalize_batch
 from batches.models import Batch, BatchItem, File
-from batches.payloads import PayloadReadError, PayloadStoreUnavailable, open_store
+from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.results.result_rows import PAGE_ITEMS
 from batches.sweeper.cleanup import delete_expired_batches
 from tests.support.rows.catalog import make_catalog
@@ -23,7 +26,7 @@ from tests.support.rows.file_batches import content_of, finalized, lines_of, pat
 from tests.support.rows.item_outcomes import complete, complete_inline, discard, end
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterator
     from types import SimpleNamespace
 
     from django.test import Client
@@ -351,17 +354,37 @@ def test_of_two_finalizations_at_once_one_makes_the_files(client: Client, rows: 
     assert len(set(open_store().folders()) - before) == 2
 
 
-def test_tries_that_fail_leave_no_more_than_one_copy(client: Client, rows: SimpleNamespace) -> None:
-    batch = validated(client, rows, *"ab")
+@contextlib.contextmanager
+def files_of_at_most(size_bytes: int) -> Iterator[None]:
+    """A write beyond that fails, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def stored_files() -> set[Path]:
+    return set(Path(configured.RELAY_BATCH_PAYLOAD_DIR).glob("file-*/content"))
+
+
+def test_tries_that_fail_between_the_two_files_leave_one_copy(client: Client, rows: SimpleNamespace) -> None:
+    """The output file fits and is committed; the error file, of many lines, does not."""
+    batch = validated(client, rows, *[f"item-{number}" for number in range(20)])
     complete(batch, 0, b"{}")
-    complete(batch, 1, None)
+    for idx in range(1, 20):
+        discard(batch, idx, error_code="timeout", error="late")
     end(batch)
-    before = set(open_store().folders())
+    before = stored_files()
     for _ in range(3):
-        with pytest.raises(PayloadReadError):
+        with files_of_at_most(1000), pytest.raises(PayloadWriteError):
             finalize_batch(batch.id)
-    assert len(set(open_store().folders()) - before) <= 2
+    assert len(stored_files() - before) == 1
     assert status(client, rows, batch)["output_file_id"] is None
+    found = finalized(client, rows, batch)
+    assert (len(lines_of(found["output_file_id"])), len(lines_of(found["error_file_id"]))) == (1, 19)
+    assert len(stored_files() - before) == 2
 
 
 def test_retention_leaves_a_batch_whose_files_are_still_to_be_written(
