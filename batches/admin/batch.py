@@ -15,7 +15,7 @@ from django.utils.timesince import timesince
 
 from batches.admin.batch_actions import CANCEL, RETRY, BatchAction
 from batches.admin.batch_files import FILE_FIELDS, FILE_FIELDSET, BatchFilesMixin
-from batches.admin.display_names import DisplayNames, find_owner_ids, load_display_names
+from batches.admin.display_names import DisplayNames, filter_by_id_or_owner, load_display_names
 from batches.admin.filters import DialectFilter, OwnerFilter, ProjectFilter, StateFilter
 from batches.admin.item_page import item_page
 from batches.admin.progress import format_counts, render_progress, render_state_badge
@@ -103,13 +103,7 @@ class BatchAdmin(BatchFilesMixin, LargeListAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        batch_id = parse_batch_id(term)
-        if batch_id is not None:
-            return queryset.filter(id=batch_id), False
-        return queryset.filter(owner_id__in=find_owner_ids(term)), False
+        return filter_by_id_or_owner(queryset, search_term, parse_id=parse_batch_id), False
 
     def has_operate_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.has_perm("batches.change_batch"))

@@ -12,7 +12,9 @@ from routing.models import Policy, Project, RelayKey, User
 
 if TYPE_CHECKING:
     import uuid
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+    from django.db.models import QuerySet
 
     from batches.models import Batch
 
@@ -61,6 +63,17 @@ def owner_display_names(owners: Collection[str]) -> dict[str, str]:
 def owner_display_name(owner: str, names: Mapping[str, str]) -> str:
     """`names`: those of `owner_display_names`."""
     return names.get(owner) or _unknown_owner(owner)
+
+
+def filter_by_id_or_owner(
+    rows: QuerySet[Any], search_term: str, *, parse_id: Callable[[str], uuid.UUID | None]
+) -> QuerySet[Any]:
+    """Return the rows that a search of batches or files finds: all, if nothing is searched for."""
+    term = search_term.strip()
+    if not term:
+        return rows
+    row_id = parse_id(term)
+    return rows.filter(id=row_id) if row_id else rows.filter(owner_id__in=find_owner_ids(term))
 
 
 def find_owner_ids(term: str) -> list[int]:

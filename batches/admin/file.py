@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from django.contrib import admin
 from django.template.defaultfilters import filesizeformat
 
-from batches.admin.display_names import find_owner_ids, owner_display_name, owner_display_names
+from batches.admin.display_names import filter_by_id_or_owner, owner_display_name, owner_display_names
 from batches.admin.filters import OwnerFilter, PurposeFilter
 from batches.models import File
 from batches.models.file import parse_file_id
@@ -48,13 +48,7 @@ class FileAdmin(LargeListAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        term = search_term.strip()
-        if not term:
-            return queryset, False
-        file_id = parse_file_id(term)
-        if file_id is not None:
-            return queryset.filter(id=file_id), False
-        return queryset.filter(owner_id__in=find_owner_ids(term)), False
+        return filter_by_id_or_owner(queryset, search_term, parse_id=parse_file_id), False
 
     @admin.display(description="file")
     def file(self, file: File) -> str:

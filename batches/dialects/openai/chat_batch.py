@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 from msgspec import Meta, Struct
 
+from batches.dialects.openai.endpoints import ENDPOINT_BY_SHAPE
+from batches.dialects.openai.submission import COMPLETION_WINDOW
 from batches.dialects.openai.usage import BatchUsage, batch_usage
 from batches.models import ItemState
 from batches.models.batch import ProcessingStatus
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from batches.models import Batch
     from usage.totals import Total
 
-ENDPOINT = "/v1/chat/completions"
+ENDPOINT = ENDPOINT_BY_SHAPE["openai"]
 
 ChatStatus: TypeAlias = Literal["in_progress", "cancelling", "completed", "cancelled", "expired"]
 
@@ -107,7 +109,7 @@ def _chat_batch(
         model=None,
         errors=None,
         input_file_id="",
-        completion_window="24h",
+        completion_window=COMPLETION_WINDOW,
         status=status,
         output_file_id=None,
         error_file_id=None,

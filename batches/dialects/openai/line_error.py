@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import UNSET, Struct
 
-from batches.dialects.results.error_types import item_error
 from batches.results.results import UNREADABLE_CODE
 from relaybatch.http.body.json_member import Member, is_present
 from relaybatch.http.body.json_scan import is_too_deep
@@ -18,6 +17,7 @@ from relaybatch.http.body.utf8 import invalid_utf8_at
 from routing.calls.failures import FailureCode
 
 if TYPE_CHECKING:
+    from batches.dialects.results.error_types import ItemError
     from batches.results.results import Result
 
 # The status that stands for each failure of ours, or for an upstream's that has none. Others are 500.
@@ -74,12 +74,12 @@ def error_status(result: Result) -> int:
     return _STATUS_BY_CODE.get(row.error_code, 500)
 
 
-def error_body(result: Result) -> bytes:
+def error_body(result: Result, error: ItemError) -> bytes:
     """JSON with a member `error`: the upstream's own body if it is whole and such an object, else one of ours."""
     row = result.row
     if row.error_code == FailureCode.UPSTREAM_STATUS and _is_error_body(bytes(row.upstream_error or b"")):
         return bytes(row.upstream_error or b"")
-    return msgspec.json.encode(_ErrorBody(error=_own_error(result)))
+    return msgspec.json.encode(_ErrorBody(error=_own_error(result, error)))
 
 
 def _is_error_body(body: bytes) -> bool:
@@ -90,11 +90,11 @@ def _is_error_body(body: bytes) -> bool:
     return is_present(decoded.error) and invalid_utf8_at(body) is None and not is_too_deep(body, around=3)
 
 
-def _own_error(result: Result) -> _Error:
+def _own_error(result: Result, error: ItemError) -> _Error:
     status = error_status(result)
     default = "server_error" if status >= 500 else "invalid_request_error"
     return _Error(
-        message=item_error(result).message,
+        message=error.message,
         type=_TYPE_BY_STATUS.get(status, default),
         param=None,
         code=UNREADABLE_CODE if result.is_unreadable else result.row.error_code,

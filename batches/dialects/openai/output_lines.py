@@ -90,13 +90,24 @@ def render_output_line(result: Result) -> Iterator[bytes]:
         yield from to_single_line(msgspec.json.encode(_line(result, error=failed_without_response)))
         yield b"\n"
         return
-    status = SUCCESS_STATUS if is_success(result) else error_status(result)
-    response = LineResponse(status_code=status, request_id=_request_id(result), body=_NULL)
-    with_null = msgspec.json.encode(_line(result, response=response))
+    response, body = _response(result)
     # The body is written in the place of the null.
+    with_null = msgspec.json.encode(_line(result, response=response))
     yield from to_single_line(with_null.removesuffix(_END_OF_BODY))
-    yield from to_single_line(error_body(result) if result.response is None else result.response)
+    yield from to_single_line(body)
     yield b'},"error":null}\n'
+
+
+def _response(result: Result) -> tuple[LineResponse, bytes]:
+    """The response without its body, and the body: the upstream's, or one that stands for the failure."""
+    if result.response is not None:
+        status, request_id, body = SUCCESS_STATUS, result.row.upstream_request_id, result.response
+    else:
+        failure = item_error(result)
+        status, request_id = error_status(result), failure.request_id or ""
+        body = error_body(result, failure)
+    request_id = request_id or str(result.row.item_id)
+    return LineResponse(status_code=status, request_id=request_id, body=_NULL), body
 
 
 def _line(
@@ -120,9 +131,3 @@ def _line_error(result: Result) -> LineError | None:
     if result.row.error_code == FailureCode.TIMEOUT:
         return LineError(code=LineErrorCode.REQUEST_TIMEOUT, message=result.row.error)
     return None
-
-
-def _request_id(result: Result) -> str:
-    """The upstream's name for the call, else the item's id."""
-    of_upstream = result.row.upstream_request_id if is_success(result) else item_error(result).request_id
-    return of_upstream or str(result.row.item_id)
