@@ -43,7 +43,7 @@ FILE_MISSING = CheckedFile(
 
 
 class NoLongerWaiting(Exception):  # noqa: N818 -- nothing is wrong
-    """The batch was cancelled, or has expired, while it was validated."""
+    """The batch was cancelled, has expired, or was validated by another process meanwhile."""
 
 
 def validate_batch(batch_id: uuid.UUID) -> None:
@@ -84,6 +84,9 @@ def _check_and_pack(batch: Batch, file: File) -> CheckedFile:
         )
         failpoint("in_validation")
         if not checked.errors:
+            _require_waiting(
+                batch
+            )  # else another process has stored the requests, and items that point into them
             writer.commit()
             # The volume may have been unmounted meanwhile.
             store.check()
@@ -95,9 +98,13 @@ def _read_while_waiting(
     batch: Batch, store: BatchPayloads, file_id: uuid.UUID, offset: int, length: int
 ) -> bytes:
     """Read a piece. Raises NoLongerWaiting once the batch is cancelled or has expired: others wait behind it."""
+    _require_waiting(batch)
+    return store.read_file(file_id, offset=offset, length=length)
+
+
+def _require_waiting(batch: Batch) -> None:
     if not Batch.objects.validating().filter(id=batch.id).exists():
         raise NoLongerWaiting
-    return store.read_file(file_id, offset=offset, length=length)
 
 
 def _store_items(batch: Batch, checked: CheckedFile) -> None:
