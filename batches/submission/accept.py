@@ -13,14 +13,7 @@ from batches.models import Batch
 from batches.submission.create_context import read_create_context
 from batches.submission.owner_quota import check_open_item_quota
 from batches.submission.store_requests import commit_or_discard, store_requests
-from batches.submission.store_rows import (
-    MAX_SMALL_ITEMS,
-    NewBatch,
-    has_room_unlocked,
-    store_file_batch,
-    store_rows,
-    store_small,
-)
+from batches.submission.store_rows import MAX_SMALL_ITEMS, NewBatch, store_file_batch, store_rows, store_small
 from relaybatch.http.errors import Forbidden
 from relaybatch.ids import uuid7
 
@@ -63,25 +56,22 @@ def accept_batch(
     batch = _new_batch(submission, credential=credential, policy_id=credential.policy_id, context=context)
     response = CreateResponse(*render(batch))
     new = NewBatch(batch, submission, replay_key, response.status, response.body)
-    _store(new, context)
+    _store(new, store_mark=context.store_mark)
     logger.info("batch accepted", extra={"batch_id": batch.id, "items": batch.total_items})
     return response
 
 
-def _store(new: NewBatch, context: CreateContext) -> None:
-    """Store the requests, then the rows. Large submissions, and those of an owner near the quota, are checked against
-    it before that, too."""
+def _store(new: NewBatch, *, store_mark: str | None) -> None:
+    """Store the requests, then the rows. Large submissions are checked against the quota before that, too."""
     if not new.submission.requests:
         with transaction.atomic():
             store_file_batch(new)
         return
-    goes_unlocked = new.batch.total_items <= MAX_SMALL_ITEMS and has_room_unlocked(
-        context.open_items_bound, max_connections=context.max_connections
-    )
-    if not goes_unlocked:
+    is_small = new.batch.total_items <= MAX_SMALL_ITEMS
+    if not is_small:
         check_open_item_quota(new.batch.owner_id, new.batch.total_items)
-    store_requests(new.batch.id, new.submission.requests, store_mark=context.store_mark)
-    if goes_unlocked:
+    store_requests(new.batch.id, new.submission.requests, store_mark=store_mark)
+    if is_small:
         with commit_or_discard(new.batch):
             if store_small(new):
                 return

@@ -69,20 +69,13 @@ class NewBatch:
     response: bytes = field(repr=False)
 
 
-def has_room_unlocked(open_items: int, *, max_connections: int) -> bool:
-    """Whether a small batch fits the quota, whatever other small ones add unseen at the same moment.
-
-    Those have MAX_SMALL_ITEMS each at most, and there are no more of them than the server has connections.
-    """
-    return open_items + max_connections * MAX_SMALL_ITEMS <= settings.RELAY_MAX_OPEN_ITEMS
-
-
 def store_small(new: NewBatch) -> bool:
     """Store the rows in the caller's transaction, in one pipeline; False, with a roll-back, if it can't.
 
     `store_rows` decides then: its owner is near the quota, or its Idempotency-Key was used before.
 
-    Small submissions of one owner don't wait for one another: they share the quota's lock.
+    Small submissions of one owner don't wait for one another: they share the quota's lock. Those that this one can't
+    see yet have MAX_SMALL_ITEMS each at most, and there are no more of them than the server has connections.
     """
     statements: list[Statement] = [
         (SHARE_QUOTA, [quota_key(new.batch.owner_id)]),
@@ -92,8 +85,8 @@ def store_small(new: NewBatch) -> bool:
         (_INSERT_ITEMS, _item_arrays(new)),
     ]
     _, [(open_items, max_connections)], replay, *_ = execute_pipelined(statements)
-    has_room = has_room_unlocked(open_items, max_connections=max_connections)
-    stored = has_room and (bool(replay) or not new.replay_key)
+    unseen = max_connections * MAX_SMALL_ITEMS
+    stored = open_items + unseen <= settings.RELAY_MAX_OPEN_ITEMS and (bool(replay) or not new.replay_key)
     if not stored:
         transaction.set_rollback(True)
     return stored

@@ -22,7 +22,6 @@ from tests.support.servers.deployment import deployment_environment, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
     from types import SimpleNamespace
 
     from pytest_django import Settings
@@ -116,30 +115,6 @@ def test_near_the_quota_a_small_batch_fills_it_exactly(catalog: SimpleNamespace,
     with pytest.raises(TooManyRequests):
         submit(catalog)
     assert BatchItem.objects.count() == 3
-
-
-@pytest.mark.parametrize("has_room", [False, True])
-def test_near_the_quota_a_small_batch_is_checked_before_anything_is_written(
-    settings: Settings, tmp_path: Path, has_room: bool
-) -> None:
-    settings.RELAY_BATCH_PAYLOAD_DIR = str(tmp_path)
-    catalog = make_catalog("http://127.0.0.1:9")
-    submit(catalog)
-    settings.RELAY_MAX_OPEN_ITEMS = 1 + has_room
-    stored = set(tmp_path.rglob("*"))
-    statements: list[str] = []
-
-    def note(execute: Any, statement: str, *rest: Any) -> Any:
-        statements.append(statement)
-        return execute(statement, *rest)
-
-    refused = contextlib.nullcontext() if has_room else pytest.raises(TooManyRequests)
-    with connection.execute_wrapper(note), refused:
-        submit(catalog)
-    assert (set(tmp_path.rglob("*")) == stored) is not has_room
-    assert SHARE_QUOTA not in statements
-    inserts = [statement for statement in statements if 'INSERT INTO "batches_batch"' in statement]
-    assert len(inserts) == has_room
 
 
 def test_a_replay_key_is_stored_with_a_small_batch_of_either_kind(catalog: SimpleNamespace) -> None:
