@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from batches.models import Batch, BatchItem
 from batches.publishing.publish import drain_publisher
+from batches.sweeper.cleanup import delete_expired_batches
 from tests.support.calls.collections import CHAT, stored_requests
 from tests.support.rows.catalog import make_caller, make_catalog
 from tests.support.rows.file_batches import (
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from types import SimpleNamespace
 
     from django.test import Client
+    from pytest_django import Settings
 
 pytestmark = pytest.mark.django_db
 
@@ -238,3 +241,17 @@ def test_a_stranger_finds_nothing(client: Client, rows: SimpleNamespace, method:
     assert {answer.status_code for answer in answers} == {404}
     assert json.loads(answers[0].content) == json.loads(answers[1].content)
     assert client.get("/v1/batches", headers=stranger.headers).json()["data"] == []
+
+
+def test_retention_leaves_a_batch_whose_files_are_still_to_be_written(
+    client: Client, rows: SimpleNamespace, settings: Settings
+) -> None:
+    settings.RELAY_BATCH_RETENTION_DAYS = 1
+    batch = validated(client, rows)
+    complete(batch, 0, b"{}")
+    end(batch)
+    Batch.objects.filter(id=batch.id).update(ended_at=batch.created_at - timedelta(days=2))
+    delete_expired_batches()
+    assert finalized(client, rows, batch)["status"] == "completed"
+    delete_expired_batches()
+    assert Batch.objects.get(id=batch.id).deleted_at

@@ -17,10 +17,9 @@ from django.db.models.functions import Now
 from batches.completion.cancel import cancel_batch
 from batches.file_batches import finalize
 from batches.file_batches.finalize import finalize_batch
-from batches.models import Batch, BatchItem, File
+from batches.models import BatchItem, File
 from batches.payloads import PayloadReadError, PayloadStoreUnavailable, PayloadWriteError, open_store
 from batches.results.result_rows import PAGE_ITEMS
-from batches.sweeper.cleanup import delete_expired_batches
 from tests.support.rows.catalog import make_catalog
 from tests.support.rows.file_batches import content_of, finalized, lines_of, path_of, status, validated
 from tests.support.rows.item_outcomes import complete, complete_inline, discard, end
@@ -385,17 +384,3 @@ def test_tries_that_fail_between_the_two_files_leave_one_copy(client: Client, ro
     found = finalized(client, rows, batch)
     assert (len(lines_of(found["output_file_id"])), len(lines_of(found["error_file_id"]))) == (1, 19)
     assert len(stored_files() - before) == 2
-
-
-def test_retention_leaves_a_batch_whose_files_are_still_to_be_written(
-    client: Client, rows: SimpleNamespace, settings: Settings
-) -> None:
-    settings.RELAY_BATCH_RETENTION_DAYS = 1
-    batch = validated(client, rows)
-    complete(batch, 0, b"{}")
-    end(batch)
-    Batch.objects.filter(id=batch.id).update(ended_at=batch.created_at - timedelta(days=2))
-    delete_expired_batches()
-    assert finalized(client, rows, batch)["status"] == "completed"
-    delete_expired_batches()
-    assert Batch.objects.get(id=batch.id).deleted_at

@@ -81,7 +81,7 @@ def test_the_sweepers_poll_reads_no_table(many: SimpleNamespace) -> None:
     text = plan(_BACKLOG)
     assert "batch_validating" in text, text
     assert "batch_finalizing" in text, text
-    assert "Seq Scan on batches_batch" not in text.partition("batch_validating")[2], text
+    assert "Seq Scan on batches_batch " not in text.partition("batch_validating")[2], text
 
 
 def test_what_is_over_is_found_by_an_index(many: SimpleNamespace) -> None:
